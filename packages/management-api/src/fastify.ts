@@ -32,6 +32,7 @@ import { ROUTES } from './routes/index.ts'
 import { OBSERVER } from './routes/statistics.ts'
 import { ownSecurity } from './routes/security.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
+import { Attachments } from './statistics/attachments.ts'
 import { Statistics } from './statistics/statistics.ts'
 import { MessageTrail } from './trace/message-trail.ts'
 
@@ -77,10 +78,11 @@ class ManagementEndpoint {
     const { messages = false, log, ...audit } = options.audit ?? {}
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
+    const attachments = new Attachments()
     const history = new History(statistics, options.historyStepMs)
     const requests = new OpenRequests()
     const trail = new MessageTrail()
-    this.observers = [statistics, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
+    this.observers = [statistics, attachments, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -96,6 +98,7 @@ class ManagementEndpoint {
     this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
     this.#environment = {
       statistics,
+      attachments,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
       requests,

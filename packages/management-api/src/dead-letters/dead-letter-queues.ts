@@ -1,11 +1,11 @@
 import type { BrokerHandle, ChannelInfo } from '@signalbox/broker-core'
+import { inTurns } from '@signalbox/broker-core/internal'
 import { isoTime } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
 import type { ChannelIndex } from '../channels/channel-index.ts'
 import { FirstInOrder } from '../channels/first-in-order.ts'
-import { inTurns } from '../channels/in-turns.ts'
 import { cursorKey, cursorOf, nextCursor } from '../paging.ts'
 import { deadLetterOf } from './dead-letter.ts'
 
@@ -19,7 +19,7 @@ export const PROBED = 4
 const PROBED_BYTES = 16 * 1024
 
 /** The messages whose sources are counted, and about their bytes. */
-export const SAMPLED = 200
+const SAMPLED = 200
 const SAMPLED_BYTES = 512 * 1024
 
 /** The queues that are looked at together. */

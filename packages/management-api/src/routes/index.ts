@@ -6,6 +6,7 @@ import { configRoute } from './config.ts'
 import { deadLetterQueuesRoute, deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
+import { nodesRoute } from './nodes.ts'
 import { operatorRoute } from './operator.ts'
 import { policyTestRoute } from './policy-test.ts'
 import { requestsRoute } from './requests.ts'
@@ -20,6 +21,7 @@ import {
   eventsStoreStatisticsRoute,
   queueStatisticsRoute,
 } from './statistics.ts'
+import { subscribersRoute } from './subscribers.ts'
 import { toolsRoute } from './tools.ts'
 import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
@@ -29,6 +31,7 @@ import { streamsRoute, tasksRoute } from './work.ts'
 export const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,
+  nodesRoute,
   channelStatisticsRoute,
   queueStatisticsRoute,
   eventsStoreStatisticsRoute,
@@ -48,6 +51,7 @@ export const ROUTES: readonly ManagementRoute[] = [
   traceRoute,
   historyRoute,
   channelsRoute,
+  subscribersRoute,
   securityRoute,
   policyTestRoute,
   settingsRoute,

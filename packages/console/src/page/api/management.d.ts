@@ -721,6 +721,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/nodes': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The node that answers, and the other nodes of the cluster that it hears.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_nodes']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/operator': {
     readonly parameters: {
       readonly query?: never
@@ -990,6 +1010,26 @@ export interface paths {
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_streams']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
+  readonly '/api/subscribers': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The subscribers, responders and waiting receivers of a channel on this node, by ClientID.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_subscribers']
     readonly put?: never
     readonly post?: never
     readonly delete?: never
@@ -6450,6 +6490,99 @@ export interface operations {
       }
     }
   }
+  readonly get_api_nodes: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  readonly items: readonly {
+                    /** @description True for the node that answers, which is the first. */
+                    readonly answers: boolean
+                    readonly engine: string
+                    /** @description Null for another node: ask it. */
+                    readonly healthy: boolean | null
+                    /** @description The id of another node in its messages, which changes with each start; null for the node that answers. */
+                    readonly id: string | null
+                    /** @description The last message of the node, ISO 8601. A node that is silent for 7 s is left out. */
+                    readonly last_seen: string
+                    /** @description The host name; empty for a node of an older version. */
+                    readonly node: string
+                    /** @description Null for another node: ask it. */
+                    readonly ready: boolean | null
+                    /** @description Null for another node: ask it. */
+                    readonly uptime_seconds: number | null
+                    /** @description Empty for a node of an older version. */
+                    readonly version: string
+                  }[]
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
   readonly get_api_operator: {
     readonly parameters: {
       readonly query?: never
@@ -7301,6 +7434,8 @@ export interface operations {
                     /** @description Messages delivered; each delivery counts. */
                     readonly messages_out: number
                     readonly name: string
+                    /** @description The time at which the oldest waiting message was sent, ISO 8601; null if it is not known. */
+                    readonly oldest_waiting: string | null
                     /** @description Current subscribers. */
                     readonly subscribers: number
                     /**
@@ -7943,6 +8078,104 @@ export interface operations {
                   /** @description The `cursor` of the next page; null on the last page. */
                   readonly next_cursor: string | null
                   /** @description The number of items on all pages. */
+                  readonly total: number
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_subscribers: {
+    readonly parameters: {
+      readonly query: {
+        /** @description The name of the channel. */
+        readonly channel: string
+        /** @description The type of the channel. */
+        readonly type: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description By ClientID, at most 1000. */
+                  readonly items: readonly {
+                    readonly client_id: string
+                    /** @description The number of subscriptions or waiting receives. */
+                    readonly count: number
+                    /** @description The consumer group. */
+                    readonly group: string | null
+                    /**
+                     * @description receiver: a receive that waits for a message of the queue.
+                     * @enum {string}
+                     */
+                    readonly kind: 'subscriber' | 'responder' | 'receiver'
+                    /** @description The pattern of the subscription; null if it names the channel. */
+                    readonly pattern: string | null
+                  }[]
+                  /** @description The node whose clients these are. */
+                  readonly node: string
+                  /** @description The number of entries, including those that are left out. */
                   readonly total: number
                 }
                 /** @constant */
