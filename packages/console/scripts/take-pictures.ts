@@ -11,13 +11,13 @@ import type { Server } from '../test/server.ts'
 const FOLDER = fileURLToPath(new URL('../../../docs/console/', import.meta.url))
 
 /** The time of traffic before the pictures, in ms: plots need some steps of 5 s. */
-const TRAFFIC_MS = 180_000
+const TRAFFIC_MS = 120_000
 
 const PLACES: Readonly<Record<string, string>> = {
   overview: 'overview?range=hour',
   channels: 'channels',
   channel: 'channels/queues/orders.south',
-  message: 'channels/queues/orders.south?message=1',
+  message: 'channels/queues/payments.dead?message=1',
   'dead-letters': 'dead-letters?channel=payments.dead&source=payments&reason=max_receive_count',
   live: 'live',
   requests: 'requests',
@@ -59,12 +59,21 @@ async function keepBusy(server: Server, signal: AbortSignal): Promise<void> {
     await server.tool('queue_send', { channel, body: JSON.stringify({ order: turn }), tags: { shop: 'west' } })
     await server.tool('queue_receive', { channel, max_messages: 2, wait_timeout_seconds: 1 })
     if (turn % 6 === 0) {
-      const message = turn % 90 === 0 ? 'fail' : 'Translate this contract.'
-      await server.tool('agent_send', { agent_id: 'translator', message })
+      await callAgent(server, turn % 90 === 0 ? 'fail' : 'Translate this contract.')
     }
     if (turn % 120 === 0) await server.tool('query_send', { channel: 'prices.ask', body: '?', timeout_seconds: 1 })
     await new Promise((resolve) => setTimeout(resolve, TURN_MS))
   }
+}
+
+async function callAgent(server: Server, text: string): Promise<void> {
+  const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text }] }
+  const response = await fetch(`${server.http}/a2a/translator`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/send', params: { message } }),
+  })
+  await response.arrayBuffer()
 }
 
 /** Returns the id of a dead letter, which has more to trace than others. */

@@ -22,7 +22,7 @@ export interface Texts {
 const PLAIN: Texts = {
   agent: 'Planner',
   about: 'Plans deliveries, and tells when a driver is late.',
-  skill: 'Plan a route',
+  skill: 'Plan and summarize',
   tag: 'shop',
   body: '{"order":7100,"shop":"north"}',
   caller: 'shop-*',
@@ -81,7 +81,8 @@ async function useAgents(
   { agent: name, about, skill, body }: Texts,
   stack: AsyncDisposableStack,
 ): Promise<void> {
-  await agent.register(server, TRANSLATOR)
+  const [translate, summarize] = TRANSLATOR.skills
+  await agent.register(server, { ...TRANSLATOR, skills: [translate, { ...summarize, name: skill }] })
   await agent.register(server, {
     agent_id: 'planner',
     name,
@@ -190,20 +191,26 @@ async function useMessages(server: Server, { body, tag }: Texts): Promise<void> 
   await server.act('delete_channel', { channel: 'reports', type: 'queues' })
 }
 
-/** Sends a query that nobody answers; it waits until the controller ends it. */
+/** Sends a query that nobody answers, again and again until the controller ends it. */
 function waitForAnswer(server: Server, { body }: Texts): AbortController {
   const ended = new AbortController()
-  const question = { channel: 'prices.ask', body, timeout_seconds: 120 }
-  fetch(`${server.http}/mcp`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: { name: 'query_send', arguments: question },
-    }),
-    signal: ended.signal,
-  }).catch(() => {})
+  const question = { channel: 'prices.ask', body, timeout_seconds: 60 }
+  const ask = async (): Promise<void> => {
+    while (!ended.signal.aborted) {
+      const response = await fetch(`${server.http}/mcp`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+        body: JSON.stringify({
+          jsonrpc: '2.0',
+          id: 1,
+          method: 'tools/call',
+          params: { name: 'query_send', arguments: question },
+        }),
+        signal: ended.signal,
+      })
+      await response.arrayBuffer()
+    }
+  }
+  ask().catch(() => {})
   return ended
 }

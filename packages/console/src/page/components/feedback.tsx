@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 
 import type { ApiError } from '../api/client.ts'
 import { Store, useStore } from '../api/store.ts'
+import { UserText, visible } from './user-text.tsx'
 
 /** Text in place of an empty list: why it is empty, and what would fill it. */
 export function Empty({ children }: { readonly children: ComponentChildren }) {
@@ -33,7 +34,7 @@ export function ErrorOf({ error }: { readonly error: ApiError | undefined }) {
   if (error === undefined || error.code === 'NO_ANSWER' || error.code === 'NOT_READY') return null
   return (
     <Problem>
-      {error.message} <code>{error.code}</code>
+      <UserText max={2_000}>{error.message}</UserText> <code>{error.code}</code>
     </Problem>
   )
 }
@@ -61,7 +62,7 @@ export function Toasts() {
   return (
     <div class="toasts" role="status" aria-live="polite">
       {shown.map(({ id, text }) => (
-        <p key={id}>{text}</p>
+        <p key={id}>{visible(text)}</p>
       ))}
     </div>
   )

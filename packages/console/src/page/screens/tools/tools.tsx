@@ -4,6 +4,7 @@ import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
 import { Search } from '../../components/fields.tsx'
 import { plural } from '../../components/format.ts'
 import { Page } from '../../components/page.tsx'
+import { UserText } from '../../components/user-text.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { Tool } from './tool.tsx'
@@ -42,7 +43,11 @@ export function Tools({ place }: ScreenProps) {
             </ul>
           </nav>
           {tool !== undefined && <Tool key={tool.name} tool={tool} />}
-          {tool === undefined && name !== undefined && <Empty>There is no tool with the name {name}.</Empty>}
+          {tool === undefined && name !== undefined && (
+            <Empty>
+              There is no tool with the name <UserText>{name}</UserText>.
+            </Empty>
+          )}
           {name === undefined && <Empty>Choose a tool to see its arguments and to call it.</Empty>}
         </div>
       )}
