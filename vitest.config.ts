@@ -31,6 +31,10 @@ const SHARED: Sharing = {
   '@signalbox/connector-a2a': ['leaks', 'stream/many-streams'],
   '@signalbox/connector-cloudevents': ['subscribe-events', 'unowned-promises'],
   '@signalbox/connector-mcp': ['node-leases', 'protocol-waiting', 'tools-channels'],
+  '@signalbox/engine-embedded': [],
+  '@signalbox/engine-nats': [],
+  '@signalbox/http-kit': [],
+  '@signalbox/management-api': ['history'],
   '@signalbox/registry': [],
   signalbox: ['metrics', 'shutdown', 'start-cost'],
 }

@@ -13,8 +13,8 @@ interface Document {
   readonly paths: Readonly<Record<string, Readonly<Record<string, { responses: Readonly<Record<string, Response_>> }>>>>
 }
 
-/** Streams and sockets have no answer that ends, and JSON-RPC has its own schemas. */
-const NO_ANSWER = /(?:subscribe\/|\/mcp|\/a2a\/|\/monitor|\/stats\/attach|\/unknown)/
+/** Streams and sockets have no answer that ends, JSON-RPC has its own schemas, and the console is a page. */
+const NO_ANSWER = /(?:subscribe\/|\/mcp|\/a2a\/|\/monitor|\/stats\/attach|\/console\/|\/unknown)/
 
 const EVENT = '{"specversion":"1.0","id":"e1","source":"/probe","type":"probe","data":{"n":1}}'
 const CLOUD_EVENT = { 'content-type': 'application/cloudevents+json' }

@@ -4,7 +4,7 @@ import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
 import { CallerUsage } from './caller-limits.ts'
-import type { Engine, EngineHealth, EngineLimits, EngineStats } from './engine.ts'
+import type { Engine, EngineHealth, EngineLimits, EngineStats, OtherNode } from './engine.ts'
 import type { BrokerError } from './errors.ts'
 import type { BrokerContext } from './handle/access.ts'
 import { Access } from './handle/access.ts'
@@ -135,6 +135,11 @@ export class Broker {
 
   health(): Promise<EngineHealth> {
     return this.#context.engine.health()
+  }
+
+  /** Returns the other nodes of the cluster that this node hears; empty for an engine of one node. */
+  otherNodes(): readonly OtherNode[] {
+    return this.#context.engine.otherNodes?.() ?? []
   }
 
   stats(): Promise<EngineStats> {

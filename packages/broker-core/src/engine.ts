@@ -29,6 +29,8 @@ export interface Engine {
   readonly channels: ChannelEngine
   health(): Promise<EngineHealth>
   stats(): Promise<EngineStats>
+  /** Returns the other nodes of the cluster that this node hears. Absent for an engine of one node. */
+  otherNodes?(): readonly OtherNode[]
   /** Ends every waiting call and every subscription, then stops the engine. Idempotent. */
   close(): Promise<void>
 }
@@ -68,6 +70,17 @@ export interface EngineLimits {
 export interface EngineHealth {
   readonly ok: boolean
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
+}
+
+/** Another node of the cluster. */
+export interface OtherNode {
+  /** The id that the engine gave the node at its start. */
+  readonly id: string
+  /** The name and the version that the node announces; empty for a node of an older version. */
+  readonly name: string
+  readonly version: string
+  /** The time of its last message, in ms since the epoch. */
+  readonly lastSeen: number
 }
 
 /** Gauges for operators. */

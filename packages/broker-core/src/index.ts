@@ -34,6 +34,7 @@ export type {
   EngineStats,
   EventsStoreStart,
   EventsStoreSubscribeOptions,
+  OtherNode,
   PeekOptions,
   QueueCounters,
   ReadOptions,
@@ -65,7 +66,7 @@ export type {
   StoredEvent,
   Tags,
 } from './message.ts'
-export type { Action, BrokerObserver, RequestOutcome } from './observer.ts'
+export type { Action, Attachment, BrokerObserver, RequestOutcome } from './observer.ts'
 export type { Duration } from './work/duration.ts'
 export { LeaseLost } from './work/work.ts'
 export type { Work, WorkHandler, WorkMessage, WorkOptions } from './work/work.ts'

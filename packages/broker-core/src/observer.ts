@@ -23,6 +23,16 @@ export type Action =
 /** The end of a command or query. */
 export type RequestOutcome = 'executed' | 'rejected' | 'INTERNAL' | BrokerErrorCode
 
+/** A subscription, or a receive that waits: until it ends, its caller can get messages of the channel. */
+export interface Attachment {
+  readonly kind: 'subscriber' | 'responder' | 'receiver'
+  readonly type: ChannelType
+  /** The name of the channel, or the pattern of a subscription to events. */
+  readonly channel: string
+  readonly group: string | undefined
+  readonly caller: Caller
+}
+
 /**
  * Observes the messages and calls of the Broker: statistics, metrics, the audit log and the live monitor are observers.
  * The Broker calls the methods synchronously on the message path: they must be fast, and their exceptions are ignored.
@@ -43,6 +53,10 @@ export interface BrokerObserver {
   failed?(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void
   /** Reports an action that the policy denied. For agents, `channel` is the agent_id. */
   denied?(action: PolicyAction, type: ResourceType, channel: string, caller: Caller): void
+  /** Reports a subscription that was opened, or a receive that begins to wait. */
+  attached?(attachment: Attachment): void
+  /** Reports the end of an attachment, with the same object. */
+  detached?(attachment: Attachment): void
   /**
    * Reports a copy that the routing table made; in a queue or an events store it is durable. {@link accepted} reports
    * it too.
@@ -117,6 +131,22 @@ export class Observers {
     for (const observer of this.#list) {
       try {
         observer.denied?.(action, type, channel, caller)
+      } catch {}
+    }
+  }
+
+  attached(attachment: Attachment): void {
+    for (const observer of this.#list) {
+      try {
+        observer.attached?.(attachment)
+      } catch {}
+    }
+  }
+
+  detached(attachment: Attachment): void {
+    for (const observer of this.#list) {
+      try {
+        observer.detached?.(attachment)
       } catch {}
     }
   }

@@ -5,13 +5,13 @@ import { fileURLToPath } from 'node:url'
 
 import { chromium } from 'playwright-core'
 
-import { Server } from '../test/server.ts'
-import { fill } from '../test/traffic.ts'
+import { Estate } from '../test/estate.ts'
+import type { Server } from '../test/server.ts'
 
 const FOLDER = fileURLToPath(new URL('../../../docs/console/', import.meta.url))
 
 /** The time of traffic before the pictures, in ms: plots need some steps of 5 s. */
-const TRAFFIC_MS = 90_000
+const TRAFFIC_MS = 180_000
 
 const PLACES: Readonly<Record<string, string>> = {
   overview: 'overview?range=hour',
@@ -22,12 +22,13 @@ const PLACES: Readonly<Record<string, string>> = {
   live: 'live',
   requests: 'requests',
   agents: 'agents',
+  agent: 'agents/translator',
   tasks: 'tasks',
-  tools: 'tools',
+  tools: 'tools/queue_send',
   trace: 'trace',
   audit: 'audit',
   webhooks: 'webhooks',
-  security: 'security',
+  security: 'security?client=shop-north&action=send&pattern=queues&channel=secret.plans',
   settings: 'settings',
 }
 
@@ -38,29 +39,46 @@ const VIEWS = [
   { scheme: 'dark', width: 390, height: 844 },
 ] as const
 
+/** The time between two turns of the traffic, in ms. */
+const TURN_MS = 150
+
 /** Sends, receives and asks at changing rates until the signal ends it. */
 async function keepBusy(server: Server, signal: AbortSignal): Promise<void> {
   for (let turn = 0; !signal.aborted; turn++) {
-    const wave = 3 + Math.round(2 * Math.sin(turn / 6))
+    const wave = 3 + Math.round(2 * Math.sin(turn / 40))
     for (let number = 0; number < wave; number++) {
       await server.tool('queue_send', {
         channel: 'orders.south',
-        body: JSON.stringify({ order: 9_000 + turn * 10 + number }),
+        body: JSON.stringify({ order: 9_000 + turn * 10 + number, shop: 'south', total: 12.5 + number }),
+        tags: { shop: 'south' },
       })
       await server.tool('events_publish', { channel: 'prices.north', body: String(100 + number) })
     }
+    await server.tool('queue_receive', { channel: 'orders.south', max_messages: 3, wait_timeout_seconds: 1 })
     const channel = turn % 3 === 0 ? 'orders.west' : 'orders.north'
     await server.tool('queue_send', { channel, body: JSON.stringify({ order: turn }), tags: { shop: 'west' } })
     await server.tool('queue_receive', { channel, max_messages: 2, wait_timeout_seconds: 1 })
-    if (turn % 7 === 0) await server.tool('query_send', { channel: 'prices.ask', body: '?', timeout_seconds: 1 })
+    if (turn % 6 === 0) {
+      const message = turn % 90 === 0 ? 'fail' : 'Translate this contract.'
+      await server.tool('agent_send', { agent_id: 'translator', message })
+    }
+    if (turn % 120 === 0) await server.tool('query_send', { channel: 'prices.ask', body: '?', timeout_seconds: 1 })
+    await new Promise((resolve) => setTimeout(resolve, TURN_MS))
   }
+}
+
+/** Returns the id of a dead letter, which has more to trace than others. */
+async function deadLetter(server: Server): Promise<string> {
+  const { messages } = await server.act('peek_queue_messages', { channel: 'payments.dead', max_messages: 1 })
+  return /"id":"([^"]+)"/.exec(JSON.stringify(messages))?.[1] ?? ''
 }
 
 const asked = process.argv.slice(2)
 const places = Object.entries(PLACES).filter(([name]) => asked.length === 0 || asked.includes(name))
 mkdirSync(FOLDER, { recursive: true })
-await using server = await Server.start()
-await fill(server)
+await using estate = await Estate.start()
+const { server } = estate
+const letter = await deadLetter(server)
 const ended = new AbortController()
 const traffic = keepBusy(server, ended.signal)
 await new Promise((resolve) => setTimeout(resolve, TRAFFIC_MS))
@@ -78,7 +96,7 @@ for (const { scheme, width, height } of VIEWS) {
   })
   const page = await context.newPage()
   for (const [name, place] of places) {
-    await page.goto(`${server.console}#/${place}`)
+    await page.goto(`${server.console}#/${name === 'trace' ? `trace?id=${letter}` : place}`)
     await page.reload()
     await page.getByRole('heading', { level: 1 }).waitFor()
     // Time for plots, and for messages to pass in the live tail.

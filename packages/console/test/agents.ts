@@ -45,7 +45,12 @@ export class EchoAgent implements AsyncDisposable {
       response.writeHead(200, { 'content-type': 'text/event-stream' })
       const status = { kind: 'status-update', taskId: 't', contextId: 'c', final: false, status: { state: 'working' } }
       response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: status })}\n\n`)
-      this.#waiting.add(response)
+      if (body.includes('"wait"')) {
+        this.#waiting.add(response)
+        return
+      }
+      const message = { kind: 'message', role: 'agent', messageId: '1', parts: [{ kind: 'text', text: HOSTILE }] }
+      response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: message })}\n\n`)
       return
     }
     if (body.includes('"wait"')) {

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 
 import type { Browser, BrowserContext, Page } from 'playwright-core'
 import { chromium } from 'playwright-core'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 
 const COMMANDS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
 
@@ -86,6 +86,11 @@ export async function openPage(url: string, options: OpenOptions = {}): Promise<
   await page.goto(url)
   await page.getByRole('heading', { level: 1 }).waitFor()
   return { page, context, problems, foreign }
+}
+
+/** Fails if the page had an error, a refusal of the security policy, or a request to another origin. */
+export function expectQuiet({ problems, foreign }: Watched): void {
+  expect({ problems, foreign }).toEqual({ problems: [], foreign: [] })
 }
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')

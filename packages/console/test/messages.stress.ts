@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { OpenOptions, Watched } from './browser.ts'
-import { closeBrowser, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { Server } from './server.ts'
 import { fill } from './traffic.ts'
 
@@ -19,10 +19,6 @@ afterAll(async () => {
 /** Opens a place of the console. */
 async function open(place: string, options: OpenOptions = {}): Promise<Watched> {
   return openPage(`${server.console}#/${place}`, options)
-}
-
-function expectQuiet({ problems, foreign }: Watched): void {
-  expect({ problems, foreign }).toEqual({ problems: [], foreign: [] })
 }
 
 const EVIL = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>\u202Egnp.exe'

@@ -6,7 +6,7 @@ import type {
   ChannelType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
-import { sortInTurns } from '@signalbox/broker-core/internal'
+import { inTurns, sortInTurns } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
@@ -34,9 +34,11 @@ export class EmbeddedChannels implements ChannelEngine {
 
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     this.#checkOpen()
-    const types = type === undefined ? CHANNEL_TYPES : [type]
-    const names = await Promise.all(types.map((each) => sortInTurns(this.#registry.names(each))))
-    return types.flatMap((each, i) => (names[i] ?? []).map((name) => ({ type: each, name })))
+    const names: ChannelName[] = []
+    for (const each of type === undefined ? CHANNEL_TYPES : [type]) {
+      await inTurns(await sortInTurns(this.#registry.names(each)), (name) => names.push({ type: each, name }))
+    }
+    return names
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {

@@ -1,4 +1,11 @@
-import type { Engine, EngineCapabilities, EngineHealth, EngineLimits, EngineStats } from '@signalbox/broker-core/engine'
+import type {
+  Engine,
+  EngineCapabilities,
+  EngineHealth,
+  EngineLimits,
+  EngineStats,
+  OtherNode,
+} from '@signalbox/broker-core/engine'
 import { isBrokerError, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { JetStreamApiError } from '@nats-io/jetstream'
@@ -115,6 +122,10 @@ export class NatsEngine implements Engine, AsyncDisposable {
     return this.channels.statistics.read()
   }
 
+  otherNodes(): readonly OtherNode[] {
+    return this.#parts.peers.describe()
+  }
+
   close(): Promise<void> {
     this.#closing ??= this.#close()
     return this.#closing
@@ -216,7 +227,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     onChange: (change: LiveChange) => liveChannels.hear(change),
     all: () => liveChannels.all,
   }
-  const peers = new Peers(connection, subjects, node, counterTable, live, onProblem)
+  const peers = new Peers(connection, subjects, node, settings.node, counterTable, live, onProblem)
   const isStored = (key: string): boolean => storedChannels.byIncarnation(key) !== undefined
   const counters = new Counters(connection, keyedRecords, subjects, node, counterTable, peers, isStored, onProblem)
   liveChannels.start((change) => peers.announce(change))

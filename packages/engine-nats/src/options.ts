@@ -72,6 +72,8 @@ export interface NatsEngineOptions {
    * SERVERS_UNREACHABLE. @default true
    */
   readonly waitForServers?: boolean
+  /** The name and the version that the other nodes show for this one. @default empty */
+  readonly node?: { readonly name: string; readonly version: string }
   /** Ends the wait for the servers when aborted. @default none */
   readonly signal?: AbortSignal
   /**
@@ -123,6 +125,7 @@ export interface Settings {
   readonly durableGroupMs: number
   readonly maxDurableGroups: number
   readonly waitForServers: boolean
+  readonly node: { readonly name: string; readonly version: string }
   readonly signal: AbortSignal | undefined
   readonly patienceMs: number
   readonly requestTimeoutMs: number
@@ -146,6 +149,7 @@ const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
   durableGroupMs: 'any',
   maxDurableGroups: 'any',
   waitForServers: 'boolean',
+  node: 'object',
   signal: 'any',
   patienceMs: 'any',
   requestTimeoutMs: 'any',
@@ -199,6 +203,7 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     durableGroupMs: whole('durableGroupMs', options.durableGroupMs, DURABLE_GROUP_MS, 1_000),
     maxDurableGroups: whole('maxDurableGroups', options.maxDurableGroups, MAX_DURABLE_GROUPS, 1),
     waitForServers: options.waitForServers ?? true,
+    node: options.node ?? { name: '', version: '' },
     signal: options.signal,
     patienceMs: whole('patienceMs', options.patienceMs, 2_000),
     requestTimeoutMs: whole('requestTimeoutMs', options.requestTimeoutMs, 5_000, 100),

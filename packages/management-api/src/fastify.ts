@@ -13,6 +13,7 @@ import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
+import { addSignInRoute } from './console/sign-in.ts'
 import { Redrives } from './dead-letters/redrives.ts'
 import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
@@ -28,6 +29,7 @@ import { queryOf } from './query.ts'
 import { OpenRequests } from './requests/open-requests.ts'
 import { READING_PATHS, READING_ROLE } from './route-table.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
+import { Attachments } from './statistics/attachments.ts'
 import { OBSERVER } from './statistics/observer.ts'
 import { Statistics } from './statistics/statistics.ts'
 import { MessageTrail } from './trace/message-trail.ts'
@@ -79,10 +81,11 @@ class ManagementEndpoint {
     const { messages = false, log, ...audit } = options.audit ?? {}
     this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
+    const attachments = new Attachments()
     const history = new History(statistics, options.historyStepMs)
     const requests = new OpenRequests()
     const trail = new MessageTrail()
-    this.observers = [statistics, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
+    this.observers = [statistics, attachments, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     this.#admission = new OperatorAdmission(
       {
@@ -98,6 +101,7 @@ class ManagementEndpoint {
     this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
     this.#environment = {
       statistics,
+      attachments,
       audit: this.audit,
       monitors: new Monitors(options.monitors),
       requests,
@@ -158,7 +162,9 @@ class ManagementEndpoint {
     }
     addActionRoutes(app, actionParts, async () => (await requestHandlers()).serveAction)
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
-    if (this.#options.console !== undefined) addConsoleRoutes(app, this.#options.console)
+    const { authenticator = anonymousOperator, console } = this.#options
+    addSignInRoute(app, { required: authenticator.anonymous !== true, oauth: console?.oauth })
+    if (console !== undefined) addConsoleRoutes(app, console)
     app.addHook('preClose', () => this.close())
   }
 

@@ -7,6 +7,7 @@ import type { Role } from '@signalbox/http-kit'
 export const READING_PATHS = [
   ['/api/config'],
   ['/api/snapshot'],
+  ['/api/nodes'],
   ['/v1/stats/channels', '/api/stats/channels'],
   ['/v1/stats/queues', '/api/stats/queues'],
   ['/v1/stats/events_stores', '/api/stats/events_stores'],
@@ -17,6 +18,7 @@ export const READING_PATHS = [
   ['/api/messages'],
   ['/api/message'],
   ['/api/dead_letters'],
+  ['/api/dead_letter_queues'],
   ['/api/redrives'],
   ['/api/requests'],
   ['/api/tasks'],
@@ -25,6 +27,7 @@ export const READING_PATHS = [
   ['/api/trace'],
   ['/api/history'],
   ['/api/channels'],
+  ['/api/subscribers'],
   ['/api/security'],
   ['/api/policy/test'],
   ['/api/settings'],

@@ -119,6 +119,39 @@ test('MGMT-16 - while a slow engine reads the states, a list has those that are 
   await expect.poll(list).toEqual([2, true])
 })
 
+test('MGMT-21 - the clients of a channel on this node, until they leave', async () => {
+  const { get, broker } = await manage()
+  const { events, commands, queues } = broker.as({ clientId: 'billing' })
+  const clients = async (type: string, channel: string) =>
+    (await get(`/api/subscribers?type=${type}&channel=${channel}`)).data.items
+  const client = { client_id: 'billing', kind: 'subscriber', pattern: null, group: null, count: 1 }
+  const open = [
+    await events.subscribe('orders.eu', {}, () => {}),
+    await events.subscribe('orders.eu', {}, () => {}),
+    await events.subscribe('orders.*', { group: 'g' }, () => {}),
+    await commands.subscribe('stop', {}, () => ({ body: 'ok' })),
+  ]
+  expect(await clients('events', 'orders.eu')).toEqual([
+    { ...client, group: 'g', pattern: 'orders.*' },
+    { ...client, count: 2 },
+  ])
+  expect(await clients('events', 'orders.us')).toEqual([{ ...client, group: 'g', pattern: 'orders.*' }])
+  expect(await clients('commands', 'stop')).toEqual([{ ...client, kind: 'responder' }])
+  const left = new AbortController()
+  const waiting = queues.receive('orders', { waitMs: 60_000, signal: left.signal })
+  await expect.poll(() => clients('queues', 'orders')).toEqual([{ ...client, kind: 'receiver' }])
+  left.abort()
+  await expect(waiting).rejects.toThrow('aborted')
+  await Promise.all(open.map((subscription) => subscription.close()))
+  for (const [type, channel] of [
+    ['queues', 'orders'],
+    ['events', 'orders.eu'],
+    ['commands', 'stop'],
+  ] as const) {
+    expect(await clients(type, channel)).toEqual([])
+  }
+})
+
 test('MGMT-16 - one channel by its whole name, in any order of the list', async () => {
   const { get, act } = await manage()
   for (const channel of ['orders', 'Orders', 'orders.eu']) await act('create_channel', { channel, type: 'queues' })

@@ -116,3 +116,59 @@ test('console - without the option there is no page', async () => {
   const { url } = await manage()
   expect((await get(url, '/console/')).status).toBe(404)
 })
+
+const PROVIDER = {
+  issuer: 'https://id.example.com',
+  authorizationEndpoint: 'https://id.example.com/authorize',
+  tokenEndpoint: 'https://tokens.example.com/oauth/token',
+  clientId: 'console',
+  scopes: ['openid'],
+  resource: '',
+}
+
+/** The hosts that the page may reach. */
+function connects({ headers }: Got): string | undefined {
+  return /connect-src [^;]*/.exec(String(headers['content-security-policy']))?.[0]
+}
+
+test('console - the page of a server with an identity provider may reach its token endpoint, and no other host', async () => {
+  const folder = builtPage()
+  const known: { provider?: typeof PROVIDER } = {}
+  const oauth = { issuer: PROVIDER.issuer, read: async () => known.provider }
+  const { url } = await manage({ console: { folder: async () => folder, oauth }, authenticator: tokens() })
+  const before = await get(url, '/console/')
+  expect(connects(before)).toBe("connect-src 'self'")
+  known.provider = PROVIDER
+  // A browser that stored the page before gets the policy too.
+  const page = await get(url, '/console/', { 'if-none-match': String(before.headers.etag) })
+  expect([page.status, connects(page)]).toEqual([200, "connect-src 'self' https://tokens.example.com"])
+  const stored = await get(url, '/console/', { 'if-none-match': String(page.headers.etag) })
+  expect([stored.status, connects(stored)]).toEqual([304, "connect-src 'self' https://tokens.example.com"])
+  expect(connects(await get(url, '/console/assets/main-1a2b.js'))).toBe("connect-src 'self'")
+})
+
+test('console - how operators sign in is public, also during the start', async () => {
+  const known: { provider?: typeof PROVIDER } = {}
+  const oauth = { issuer: PROVIDER.issuer, read: async () => known.provider }
+  const server = await manage({
+    console: { folder: async () => '', oauth },
+    authenticator: tokens(),
+    started: false,
+  })
+  const asked = async () => (await server.get('/api/sign_in')).data
+  expect(await asked()).toEqual({ required: true, provider: 'https://id.example.com', oauth: null })
+  known.provider = PROVIDER
+  expect(await asked()).toEqual({
+    required: true,
+    provider: 'https://id.example.com',
+    oauth: {
+      authorization_endpoint: 'https://id.example.com/authorize',
+      token_endpoint: 'https://tokens.example.com/oauth/token',
+      client_id: 'console',
+      scopes: ['openid'],
+      resource: '',
+    },
+  })
+  const { get: open } = await manage()
+  expect((await open('/api/sign_in')).data).toEqual({ required: false, provider: null, oauth: null })
+})

@@ -1,21 +1,8 @@
 import { parsePolicy } from '@signalbox/broker-core'
-import type { Broker } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
+import { bury, SHOP } from './bury.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'
-
-const SHOP = { clientId: 'shop' }
-
-/** Moves messages to the queue `dead`. */
-async function bury(broker: Broker, queue: string, bodies: readonly string[]): Promise<void> {
-  const { queues } = broker.as(SHOP)
-  await queues.sendBatch(
-    queue,
-    bodies.map((body) => ({ body: text(body), maxReceiveCount: 1, deadLetterQueue: 'dead' })),
-  )
-  const taken = await queues.receive(queue, { maxMessages: bodies.length })
-  await queues.nack(taken.map(({ receipt }) => receipt))
-}
 
 test('dead letters - they are counted by source and reason', async () => {
   const { get, broker } = await manage()
@@ -39,6 +26,55 @@ test('dead letters - groups beyond the hundredth count as others', async () => {
   const { data } = await get('/api/dead_letters?channel=dead')
   expect(data).toMatchObject({ others: 2, examined: 102 })
   expect(data.groups).toHaveLength(100)
+})
+
+test('dead letters - the queues that hold them are found, with their sources', async () => {
+  const { get, broker } = await manage()
+  const { queues } = broker.as(SHOP)
+  expect((await get('/api/dead_letter_queues')).data).toMatchObject({ items: [], next_cursor: null, examined: 0 })
+  await bury(broker, 'orders', ['a', 'b', 'c'])
+  await bury(broker, 'bills', ['d'])
+  await queues.send('dead', { body: text('no dead letter') })
+  await queues.send('orders', { body: text('x') })
+  await queues.send('abandoned', { body: text('x'), delayMs: 60_000 })
+  const list = async () => (await get('/api/dead_letter_queues')).data
+  await expect.poll(list, { timeout: 5_000 }).toMatchObject({ next_cursor: null, examined: 2, complete: true })
+  expect((await list()).items).toEqual([
+    {
+      channel: 'dead',
+      waiting: 5,
+      in_flight: 0,
+      oldest: expect.stringMatching(/Z$/),
+      sources: [
+        { source: 'orders', count: 3 },
+        { source: 'bills', count: 1 },
+      ],
+      examined: 5,
+    },
+  ])
+  expect(await get('/api/dead_letter_queues?cursor=!')).toMatchObject({ data: { code: 'PARAMETER_INVALID' } })
+})
+
+test('dead letters - a long list of queues continues with its cursor', async () => {
+  const { get, broker } = await manage()
+  const { queues } = broker.as(SHOP)
+  for (let i = 0; i < 150; i++) {
+    const deadLetterQueue = `dead.${String(i).padStart(3, '0')}`
+    await queues.send(`orders.${i}`, { body: text('x'), maxReceiveCount: 1, deadLetterQueue })
+    const [taken] = await queues.receive(`orders.${i}`)
+    await queues.nack(taken === undefined ? [] : [taken.receipt])
+  }
+  const names: string[] = []
+  let cursor = ''
+  for (let pages = 0; pages < 9; pages++) {
+    const { data } = await get(`/api/dead_letter_queues${cursor}`)
+    expect(data.items.length).toBeLessThanOrEqual(100)
+    names.push(...data.items.map(({ channel }: { channel: string }) => channel))
+    if (data.next_cursor === null) break
+    cursor = `?cursor=${data.next_cursor}`
+  }
+  expect(names).toHaveLength(150)
+  expect(names).toEqual(names.toSorted())
 })
 
 test('redrive - a selection sends back its messages, and the others keep their places', async () => {

@@ -148,3 +148,37 @@ test('management - the configuration is shown as the server gives it', async () 
   const { get } = await manage({ config: () => ({ http: { port: 1 } }) })
   expect(await get('/api/config')).toMatchObject({ error: false, data: { http: { port: 1 } } })
 })
+
+test('MGMT-20 - a broker of one node lists itself alone', async () => {
+  const { get } = await manage()
+  expect((await get('/api/nodes')).data).toEqual({
+    items: [
+      {
+        id: null,
+        node: 'n1',
+        version: '1.2.3',
+        answers: true,
+        engine: 'embedded',
+        ready: true,
+        healthy: true,
+        uptime_seconds: 1,
+        last_seen: expect.stringMatching(/Z$/),
+      },
+    ],
+  })
+})
+
+test('MGMT-12 - the snapshot has the age of the oldest waiting message of the deepest queues', async () => {
+  let time = Date.parse('2026-07-01T10:00:00.000Z')
+  const { get, broker } = await manage({ now: () => time })
+  const { queues } = broker.as({ clientId: 'shop' })
+  await queues.send('old', { body: text('x') })
+  time += 60_000
+  await queues.send('old', { body: text('x') })
+  await queues.send('new', { body: text('x') })
+  const { deepest_queues: deepest } = (await get('/api/snapshot')).data
+  expect(deepest.map(({ name, oldest_waiting }: never) => [name, oldest_waiting])).toEqual([
+    ['old', '2026-07-01T10:00:00.000Z'],
+    ['new', '2026-07-01T10:01:00.000Z'],
+  ])
+})

@@ -5,6 +5,7 @@ import { row as a2aSend } from './a2a-send.ts'
 import { row as a2aStream } from './a2a-stream.ts'
 import { row as ceSend } from './ce-send.ts'
 import { row as coldStart } from './cold-start.ts'
+import { row as console } from './console.ts'
 import { row as depth } from './depth.ts'
 import { row as enqueue } from './enqueue.ts'
 import { row as fanOutSse } from './fan-out-sse.ts'
@@ -37,6 +38,7 @@ export const ROWS: readonly Row[] = [
   loopDelay,
   metrics,
   monitor,
+  console,
   a2aSend,
   a2aStream,
   a2aNativeSend,

@@ -77,6 +77,33 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description:
         'Serves the [console](../guides/console.md), a web page for operators, at `/console/` of the management listener.',
     }),
+    oauth: group('Signing in to the console at an identity provider', {
+      clientId: Type.String({
+        default: '',
+        pattern: '^[!-~]{0,1000}$',
+        allowed: 'up to 1000 visible ASCII characters; empty is none',
+        description:
+          'The id of the public client that the identity provider has for the console. Set: operators [sign in](../guides/console.md#sign-in) at the provider. Needs `API_AUTHENTICATION_ENABLE`.',
+      }),
+      issuer: Type.String({
+        default: '',
+        pattern: '^(?:https?://[^\\s?#]{1,1000})?$',
+        allowed: 'an https URL, or http on loopback, without query; empty is none',
+        description:
+          'The issuer URL of the identity provider, below which its metadata is. Empty: `AUTHENTICATION_ISSUER`.',
+      }),
+      scopes: list(['openid'], '^[!#-\\[\\]-~]{1,200}$', 'a list of scopes', {
+        description:
+          'Scopes that the console requests. With `AUTHENTICATION_OAUTH_ENABLE` tokens need `signalbox:manage`, or the provider must add it.',
+      }),
+      resource: Type.String({
+        default: '',
+        pattern: '^(?:[A-Za-z][A-Za-z0-9+.-]*:[^\\s#]{1,1000})?$',
+        allowed: 'a URI without fragment; empty is none',
+        description:
+          'The resource that the console requests tokens for (RFC 8707): one entry of `AUTHENTICATION_AUDIENCE`. Empty: the provider decides.',
+      }),
+    }),
   }),
   authentication: group('Authentication: bearer tokens (JWT)', {
     enable: flag(false, {

@@ -1,4 +1,5 @@
 import { resourceOf } from '../security/oauth.ts'
+import { consoleOAuthConflicts } from './console-oauth.ts'
 import type { Config } from './schema.ts'
 
 const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret', 'secretFile'] as const
@@ -15,6 +16,7 @@ export function keySourceOf(authentication: Config['authentication']): (typeof K
 export function securityConflicts(config: Config): string[] {
   const { authentication, api, authorization, security } = config
   const problems = authentication.oauth.enable ? oauthConflicts(config) : []
+  problems.push(...consoleOAuthConflicts(config))
   if (authentication.enable || api.authentication.enable) {
     const given = KEY_SOURCES.filter((name) => authentication[name] !== '')
     const allowed = `allowed: exactly one of ${KEY_SOURCES.map((name) => `authentication.${name}`).join(', ')}`

@@ -1,3 +1,5 @@
+import { hostname } from 'node:os'
+
 import type { Engine } from '@signalbox/broker-core'
 import * as natsSettings from '@signalbox/engine-nats/settings'
 
@@ -5,6 +7,7 @@ import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { VERSION } from '../version.ts'
 import type { EngineName } from './engine-settings.ts'
 import { ENGINE_NAMES } from './engine-settings.ts'
 
@@ -156,6 +159,7 @@ async function openNats(config: Config, { log, signal, waiting }: EngineReports)
   return startFailure('nats', NatsEngineError, () =>
     openNatsEngine({
       servers: nats.servers,
+      node: { name: hostname(), version: VERSION },
       ...limitsOf(config),
       ...(signal && { signal }),
       ...(nats.credsFile !== '' && { credsFile: nats.credsFile }),

@@ -13,6 +13,7 @@ import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { ServerFrontDoor } from '../limits/front-door.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { consoleOAuth } from '../security/console-oauth.ts'
 import type { SecurityState } from '../security/security-state.ts'
 import { VERSION } from '../version.ts'
 
@@ -55,7 +56,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     ...(frontDoor ? { frontDoor } : {}),
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
-    console: config.console.enable ? { folder: consoleFolder } : undefined,
+    console: config.console.enable ? { folder: consoleFolder, oauth: consoleOAuth(config, log) } : undefined,
     settings: () => settingStatuses({ ...config, limits: frontDoor?.limits ?? config.limits }, origins),
     ...(security ? { security: () => security.status() } : {}),
     node: () => health.state(),

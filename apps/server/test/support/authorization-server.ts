@@ -18,6 +18,8 @@ export interface AuthorizationServer {
   readonly jwksUrl: string
   /** The scopes that the user grants when asked. */
   grants: readonly string[]
+  /** More claims of the user's tokens. */
+  claims: Readonly<Record<string, unknown>>
   /** The authorization requests so far: their scopes, and the resource that the token is for. */
   readonly asked: { readonly scope: string | null; readonly resource: string | null }[]
   /** The refreshed tokens so far. */
@@ -26,8 +28,23 @@ export interface AuthorizationServer {
   sign(claims: JWTPayload): Promise<string>
 }
 
+/** The differences from an authorization server of MCP hosts. */
+export interface AuthorizationServerOptions {
+  /** Clients that are registered in advance. @default none */
+  readonly clients?: readonly object[]
+  /** The origins of pages that may exchange a code. @default none */
+  readonly pages?: readonly string[]
+  /** The life of an access token, in seconds. @default 300 */
+  readonly tokenSeconds?: number
+  /** `false` gives no refresh token. @default true */
+  readonly refresh?: boolean
+}
+
 /** Starts an authorization server for one user. It issues JWT access tokens for the resource that a client names. */
-export async function startAuthorizationServer(user: string): Promise<AuthorizationServer> {
+export async function startAuthorizationServer(
+  user: string,
+  { clients = [], pages = [], tokenSeconds = 300, refresh = true }: AuthorizationServerOptions = {},
+): Promise<AuthorizationServer> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const issuer = `http://127.0.0.1:${await freePort()}`
   let refreshes = 0
@@ -40,8 +57,11 @@ export async function startAuthorizationServer(user: string): Promise<Authorizat
     clientDefaults: { id_token_signed_response_alg: 'ES256' },
     enabledJWA: { idTokenSigningAlgValues: ['ES256'] },
     findAccount: (_context: unknown, sub: string) => ({ accountId: sub, claims: () => ({ sub }) }),
-    issueRefreshToken: () => true,
-    ttl: { AccessToken: 300, Grant: 300, Interaction: 300, RefreshToken: 300, Session: 300 },
+    issueRefreshToken: () => refresh,
+    clients,
+    clientBasedCORS: (_context: unknown, origin: string) => pages.includes(origin),
+    extraTokenClaims: () => server.claims,
+    ttl: { AccessToken: tokenSeconds, Grant: 300, Interaction: 300, RefreshToken: 300, Session: 300 },
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     features: {
       devInteractions: { enabled: false },
@@ -54,7 +74,7 @@ export async function startAuthorizationServer(user: string): Promise<Authorizat
           scope: SCOPES.join(' '),
           audience: resource,
           accessTokenFormat: 'jwt',
-          accessTokenTTL: 300,
+          accessTokenTTL: tokenSeconds,
           jwt: { sign: { alg: 'ES256' } },
         }),
       },
@@ -65,6 +85,7 @@ export async function startAuthorizationServer(user: string): Promise<Authorizat
     issuer,
     jwksUrl: `${issuer}/jwks`,
     grants: SCOPES,
+    claims: {},
     asked: [],
     refreshes: () => refreshes,
     sign: (claims) =>

@@ -20,6 +20,7 @@ export type {
   EventsStoreEngine,
   EventsStoreStart,
   EventsStoreSubscribeOptions,
+  OtherNode,
   PeekOptions,
   QueueCounters,
   QueueEngine,

@@ -13,7 +13,7 @@ import type { Engine, Subscription } from '../engine.ts'
 import { BrokerError, isBrokerError } from '../errors.ts'
 import { encodeText } from '../message.ts'
 import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
-import type { Action, Observers } from '../observer.ts'
+import type { Action, Attachment, Observers } from '../observer.ts'
 import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
@@ -111,6 +111,22 @@ export class Access {
 
   /** Opens a subscription that was allowed, and ends it when a new policy no longer allows it. */
   async subscription(
+    action: PolicyAction,
+    type: ChannelType,
+    pattern: string,
+    group: string | undefined,
+    open: () => Promise<Subscription>,
+  ): Promise<Subscription> {
+    const subscription = await this.#guarded(action, type, pattern, open)
+    const { caller, observers } = this
+    const kind = action === 'respond' ? 'responder' : 'subscriber'
+    const attachment: Attachment = { kind, type, channel: pattern, group, caller }
+    observers.attached(attachment)
+    void subscription.closed.then(() => observers.detached(attachment))
+    return subscription
+  }
+
+  async #guarded(
     action: PolicyAction,
     type: ChannelType,
     pattern: string,

@@ -6,6 +6,7 @@ import type { ChannelType } from '../channel.ts'
 import { channelOfCursor, cursorOfChannel, firstOf, inPageOrder } from '../channel-page.ts'
 import type { ChannelName, ChannelOptions, ChannelState } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
+import { inTurns } from '../in-turns.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
@@ -105,8 +106,11 @@ export class Channels {
     const access = this.#access
     access.requireCredentials('list', type === undefined ? CHANNEL_TYPES : [type], pattern)
     const matches = channelListMatcher(pattern)
-    const names = await access.engine.channels.names(type)
-    return names.filter((each) => matches(each.name) && access.sees(each.type, each.name))
+    const seen: ChannelName[] = []
+    await inTurns(await access.engine.channels.names(type), (each) => {
+      if (matches(each.name) && access.sees(each.type, each.name)) seen.push(each)
+    })
+    return seen
   }
 
   /** Omits channels that were deleted meanwhile. */

@@ -146,7 +146,7 @@ export class EventsStore {
         throw durableRefusal('there is no group whose position could be stored; set group', 'with group only')
       }
       options.signal?.throwIfAborted()
-      return access.subscription('subscribe', 'events_store', channel, () =>
+      return access.subscription('subscribe', 'events_store', channel, options.group, () =>
         access.creating('events_store', channel, () =>
           access.engine.eventsStore.subscribe(channel, start, options, (event) => {
             access.observers.delivered('events_store', channel, access.caller, event)

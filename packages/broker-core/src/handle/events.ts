@@ -47,7 +47,7 @@ export class Events {
           access.observers.delivered('events', event.channel, access.caller, event)
           listener(event)
         })
-      return access.subscription('subscribe', 'events', pattern, () =>
+      return access.subscription('subscribe', 'events', pattern, options.group, () =>
         isWildcardPattern(pattern) ? open() : access.creating('events', pattern, open),
       )
     })

@@ -4,6 +4,7 @@ import { deduplicationOf } from '../deduplication.ts'
 import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
+import type { Attachment } from '../observer.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { RoutingTable } from '../routing/routing-table.ts'
 import type { WorkHandler, WorkOptions } from '../work/work.ts'
@@ -148,8 +149,10 @@ export class Queues {
           ...(maxBytes === undefined ? {} : { maxBytes }),
           ...(until ? { signal: until } : {}),
         })
-      const deliveries = await (waitMs > 0 && access.governed
-        ? this.#whilePermitted(channel, signal, receive)
+      const deliveries = await (waitMs > 0
+        ? this.#waiting(channel, () =>
+            access.governed ? this.#whilePermitted(channel, signal, receive) : receive(signal),
+          )
         : receive(signal))
       for (const { message } of deliveries) access.observers.delivered('queues', channel, access.caller, message)
       return deliveries
@@ -172,6 +175,18 @@ export class Queues {
       extend: (receipts: readonly string[], leaseMs: number) => this.extend(receipts, leaseMs),
     }
     return new WorkerPool(queue, options, handler)
+  }
+
+  /** Reports the caller as a receiver while the call waits. */
+  async #waiting<T>(channel: string, call: () => Promise<T>): Promise<T> {
+    const { caller, observers } = this.#access
+    const attachment: Attachment = { kind: 'receiver', type: 'queues', channel, group: undefined, caller }
+    observers.attached(attachment)
+    try {
+      return await call()
+    } finally {
+      observers.detached(attachment)
+    }
   }
 
   /**
@@ -245,6 +260,15 @@ export class Queues {
         ...(maxBytes === undefined ? {} : { maxBytes }),
         ...(fromSequence === undefined ? {} : { fromSequence }),
       })
+    })
+  }
+
+  /** Returns the time at which the oldest waiting message was sent, in ms since the epoch; undefined if none waits. */
+  oldestWaiting(channel: string): Promise<number | undefined> {
+    const access = this.#access
+    return access.run('peek', 'queues', channel, async () => {
+      access.channel('peek', 'queues', channel)
+      return access.engine.queues.oldestWaiting(channel)
     })
   }
 

@@ -69,7 +69,7 @@ export class Requests {
       assertFunction('handler', handler)
       assertNotDurable(options)
       options.signal?.throwIfAborted()
-      return access.subscription('respond', this.#type, channel, () =>
+      return access.subscription('respond', this.#type, channel, options.group, () =>
         access.creating(this.#type, channel, () =>
           access.engine.requests.serve(this.#type, channel, options, (request) => {
             access.observers.delivered(this.#type, channel, access.caller, request)

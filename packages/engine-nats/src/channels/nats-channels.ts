@@ -7,7 +7,7 @@ import type {
   StoredType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
-import { sortInTurns } from '@signalbox/broker-core/internal'
+import { inTurns, sortInTurns } from '@signalbox/broker-core/internal'
 
 import { API, isApiError } from '../errors.ts'
 import type { NatsEventsStore } from '../events-store/nats-events-store.ts'
@@ -55,9 +55,11 @@ export class NatsChannels implements ChannelEngine {
 
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     await this.#ready()
-    const types = type === undefined ? CHANNEL_TYPES : [type]
-    const names = await Promise.all(types.map((each) => sortInTurns(this.#names(each))))
-    return types.flatMap((each, i) => (names[i] ?? []).map((name) => ({ type: each, name })))
+    const names: ChannelName[] = []
+    for (const each of type === undefined ? CHANNEL_TYPES : [type]) {
+      await inTurns(await sortInTurns(this.#names(each)), (name) => names.push({ type: each, name }))
+    }
+    return names
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {

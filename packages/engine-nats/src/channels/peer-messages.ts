@@ -13,6 +13,14 @@ const MESSAGE = Type.Object({ node: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$'
  */
 const COUNTS = Type.Tuple([Type.String({ minLength: 1, maxLength: 300 }), Type.Object({})])
 
+const ABOUT = Type.Object({ name: Type.String({ maxLength: 255 }), version: Type.String({ maxLength: 100 }) })
+
+/** The name and the version of a node, for operators. */
+export interface NodeDescription {
+  readonly name: string
+  readonly version: string
+}
+
 const LIVE_CHANGE = Type.Object({
   type: Type.Union([Type.Literal('events'), Type.Literal('commands'), Type.Literal('queries')]),
   name: Type.String(),
@@ -22,6 +30,8 @@ const LIVE_CHANGE = Type.Object({
 /** A message between nodes. Each part is validated separately; invalid parts are omitted. */
 export interface PeerMessage {
   readonly node: string
+  /** Undefined if a node of an older version sent the message. */
+  readonly about: NodeDescription | undefined
   readonly counts: readonly (readonly [string, ChannelCounts])[]
   /** The names are not validated yet. */
   readonly channels: readonly LiveChange[]
@@ -34,11 +44,18 @@ export function readPeerMessage(text: string): PeerMessage | undefined {
   const { node } = message
   return {
     node,
+    about: aboutOf(message),
     counts: partsOf(message, 'figures').flatMap((part) =>
       Check(COUNTS, part) ? [[part[0], countsFrom(part[1])] as const] : [],
     ),
     channels: partsOf(message, 'channels').filter((part) => Check(LIVE_CHANGE, part)),
   }
+}
+
+function aboutOf(message: object): NodeDescription | undefined {
+  if (!('about' in message) || !Check(ABOUT, message.about)) return undefined
+  const { name, version } = message.about
+  return { name, version }
 }
 
 function partsOf(message: object, name: string): readonly unknown[] {

@@ -1,5 +1,6 @@
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
+import type { OtherNode } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { Connection } from '../connection.ts'
@@ -7,6 +8,7 @@ import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import type { LiveChange } from './live-change.ts'
+import type { NodeDescription } from './peer-messages.ts'
 import { readPeerMessage } from './peer-messages.ts'
 
 const TICK_MS = 1_000
@@ -18,16 +20,28 @@ const ANSWER_MS = 500
 /** The number of channels in one message. */
 const PART = 200
 
+/** Another node, as its messages describe it. */
+interface Other {
+  /** The time of its last message, in ms since the epoch. */
+  seen: number
+  about: NodeDescription
+  readonly counts: Map<string, ChannelCounts>
+}
+
+/** The description of a node of an older version. */
+const NOT_DESCRIBED: NodeDescription = { name: '', version: '' }
+
 /** The messages between nodes: that a node is alive, its counts, and the channels in its memory. */
 export class Peers {
   readonly #connection: Connection
   readonly #subjects: Subjects
   readonly #node: string
+  readonly #about: NodeDescription
   readonly #table: CounterTable
   readonly #onLive: (change: LiveChange) => void
   readonly #liveChannels: () => readonly LiveChange[]
   readonly #onProblem: (problem: NatsEngineProblem) => void
-  readonly #others = new Map<string, { seen: number; readonly counts: Map<string, ChannelCounts> }>()
+  readonly #others = new Map<string, Other>()
   #timer: NodeJS.Timeout | undefined
   #publishedAt = 0
   #tenure = 0
@@ -37,6 +51,7 @@ export class Peers {
     connection: Connection,
     subjects: Subjects,
     node: string,
+    about: NodeDescription,
     table: CounterTable,
     live: { onChange: (change: LiveChange) => void; all: () => readonly LiveChange[] },
     onProblem: (problem: NatsEngineProblem) => void,
@@ -44,6 +59,7 @@ export class Peers {
     this.#connection = connection
     this.#subjects = subjects
     this.#node = node
+    this.#about = about
     this.#table = table
     this.#onLive = live.onChange
     this.#liveChannels = live.all
@@ -56,7 +72,7 @@ export class Peers {
       if (what === 'there') message.respond(this.#node)
       else this.#hear(what, message.string())
     })
-    this.#publish('hello', { node: this.#node })
+    this.#publish('hello', { node: this.#node, about: this.#about })
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
   }
@@ -75,7 +91,7 @@ export class Peers {
     this.#publishedAt = Date.now()
     let at = 0
     do {
-      this.#publish('figures', { node: this.#node, figures: counts.slice(at, at + PART) })
+      this.#publish('figures', { node: this.#node, about: this.#about, figures: counts.slice(at, at + PART) })
       at += PART
     } while (at < counts.length)
   }
@@ -104,8 +120,9 @@ export class Peers {
       return
     }
     let other = this.#others.get(node)
-    if (!other) this.#others.set(node, (other = { seen: 0, counts: new Map() }))
+    if (!other) this.#others.set(node, (other = { seen: 0, about: NOT_DESCRIBED, counts: new Map() }))
     other.seen = Date.now()
+    if (content.about !== undefined) other.about = content.about
     if (what === 'hello') {
       this.#publishCounts(this.#table.keys())
       const channels = this.#liveChannels()
@@ -115,6 +132,14 @@ export class Peers {
     }
     if (what === 'figures') for (const [key, counts] of content.counts) other.counts.set(key, counts)
     if (what === 'live') for (const change of content.channels) this.#onLive(change)
+  }
+
+  /** Returns the other nodes, by id. */
+  describe(): readonly OtherNode[] {
+    return [...this.#others].map(([id, { seen, about }]) => {
+      const { name, version } = about
+      return { id, name, version, lastSeen: seen }
+    })
   }
 
   get others(): readonly string[] {
@@ -201,7 +226,7 @@ export class Peers {
   /** Announces this node again after a lost connection. */
   hello(): void {
     this.#tenure++
-    this.#publish('hello', { node: this.#node })
+    this.#publish('hello', { node: this.#node, about: this.#about })
     this.#publishCounts(this.#table.keys())
   }
 

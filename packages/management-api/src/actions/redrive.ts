@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 
 import { selectsAll } from '../dead-letters/dead-letter.ts'
 import { ManagementError, messageNotFound } from '../errors.ts'
+import { lastSequence } from '../dead-letters/last-sequence.ts'
 import { RedriveProgress, redrive, rehearseRedrive } from '../dead-letters/redrive.ts'
 import { editArguments, editProblem, RESENT_FROM } from '../messages/edited-message.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
@@ -68,7 +69,7 @@ export const redriveDeadLetters = defineAction({
   target: ofType('queues'),
   async run({ channel, max_messages: maxMessages = 100, dry_run = false, ...selection }, call) {
     const { broker, services, operator, signal, trail } = call
-    await broker.channels.info('queues', channel)
+    const { queue } = await broker.channels.info('queues', channel)
     const progress = new RedriveProgress()
     const maxExamined = selectsAll(selection) ? maxMessages : MAX_EXAMINED
     const request = { channel, selection, maxMessages, maxExamined, operator, broker: services.broker, progress, trail }
@@ -77,7 +78,8 @@ export const redriveDeadLetters = defineAction({
       const { left, redriven } = progress
       return { channel, redriven: 0, left, dry_run, would_redrive: redriven, sources: countsOf(progress) }
     }
-    await redrive({ ...request, queues: broker.queues, signal })
+    const last = await lastSequence(broker, channel, queue?.waiting ?? 0)
+    await redrive({ ...request, lastSequence: last, queues: broker.queues, signal })
     return { channel, redriven: progress.redriven, left: progress.left }
   },
   detail: ({ redriven, left, would_redrive: counted }) =>

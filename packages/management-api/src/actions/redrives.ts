@@ -1,6 +1,7 @@
 import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
+import { lastSequence } from '../dead-letters/last-sequence.ts'
 import { MAX_REDRIVEN } from '../dead-letters/redrive.ts'
 import { MAX_RUNNING, redriveSchema } from '../dead-letters/redrives.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
@@ -23,6 +24,7 @@ export const startRedrive = defineAction({
       selection,
       maxMessages: maxExamined,
       maxExamined,
+      lastSequence: await lastSequence(broker, channel, queue?.waiting ?? 0),
       operator,
       queues: broker.queues,
       broker: services.broker,

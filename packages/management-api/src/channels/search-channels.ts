@@ -1,11 +1,10 @@
 import type { BrokerHandle, ChannelInfo, ChannelName, ChannelType } from '@signalbox/broker-core'
-import { channelListMatcher } from '@signalbox/broker-core/internal'
+import { channelListMatcher, inTurns } from '@signalbox/broker-core/internal'
 
 import type { ChannelIndex } from './channel-index.ts'
 import type { ChannelSort, Order, Ranked } from './channel-order.ts'
 import { cursorOfRank, rankOfCursor, rankOrder, valueOf } from './channel-order.ts'
 import { FirstInOrder } from './first-in-order.ts'
-import { inTurns } from './in-turns.ts'
 
 export interface ChannelSearch {
   readonly type: ChannelType | undefined

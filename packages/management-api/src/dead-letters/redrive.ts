@@ -73,6 +73,8 @@ export interface RedriveRequest {
   readonly maxMessages: number
   /** The most messages to look at: those that are in the queue when the redrive begins. */
   readonly maxExamined: number
+  /** The sequence of the last message to look at. Later ones arrived after the start, and stay. @default all */
+  readonly lastSequence?: number
   readonly operator: Operator
   /** The operator's handle. */
   readonly queues: BrokerHandle['queues']
@@ -89,47 +91,70 @@ export interface RedriveRequest {
  * leased until the end, so that no message is looked at twice, and then return to their positions.
  */
 export async function redrive(request: RedriveRequest): Promise<void> {
-  const { channel, maxExamined, maxMessages, progress, queues, selection, signal } = request
+  const { channel, lastSequence = Infinity, maxExamined, maxMessages, progress, queues, selection, signal } = request
   const isSelected = selectionMatcher(selection)
-  const kept: string[] = []
+  /** The receipts of the messages that are leased and not sent. */
+  const held = new Set<string>()
   let renewedAt = Date.now()
   try {
-    while (progress.examined < maxExamined && progress.attempted < maxMessages && kept.length < MAX_KEPT) {
-      if (signal?.aborted) return
+    while (progress.examined < maxExamined && progress.attempted < maxMessages && held.size < MAX_KEPT) {
+      if (signal?.aborted) break
       const most = Math.min(STEP, maxExamined - progress.examined, maxMessages - progress.attempted)
-      const deliveries = await queues.receive(channel, { maxMessages: most, maxBytes: STEP_BYTES, leaseMs: LEASE_MS })
-      if (deliveries.length === 0) return
+      const received = await queues.receive(channel, { maxMessages: most, maxBytes: STEP_BYTES, leaseMs: LEASE_MS })
+      for (const { receipt } of received) held.add(receipt)
+      // The queue is in order: a step without an older message is the end.
+      const deliveries = received.filter(({ message }) => message.sequence <= lastSequence)
+      if (deliveries.length === 0) break
       progress.examined += deliveries.length
-      kept.push(...deliveries.filter(({ message }) => !isSelected(message)).map(({ receipt }) => receipt))
-      const selected = deliveries.filter(({ message }) => isSelected(message))
-      kept.push(...(await sendBackAll(selected, request)))
-      if (Date.now() - renewedAt > RENEW_MS && kept.length > 0) {
-        await queues.extend(kept, LEASE_MS)
+      await sendBackAll(
+        deliveries.filter(({ message }) => isSelected(message)),
+        request,
+        held,
+      )
+      if (Date.now() - renewedAt > RENEW_MS && held.size > 0) {
+        await queues.extend([...held], LEASE_MS)
         renewedAt = Date.now()
       }
-      if (selection.ids !== undefined && progress.attempted === new Set(selection.ids).size) return
+      if (selection.ids !== undefined && progress.attempted === new Set(selection.ids).size) break
     }
-  } finally {
-    if (kept.length > 0) await queues.nack(kept)
+  } catch (error) {
+    // The first error is the reason; without an engine the leases end by their time-out.
+    await rejectAll(queues, held).catch(() => {})
+    throw error
   }
+  await rejectAll(queues, held)
 }
 
-/** Returns the receipts of the messages that stay. */
-async function sendBackAll(deliveries: readonly QueueDelivery[], request: RedriveRequest): Promise<readonly string[]> {
+async function rejectAll(queues: RedriveRequest['queues'], held: ReadonlySet<string>): Promise<void> {
+  if (held.size > 0) await queues.nack([...held])
+}
+
+/**
+ * Sends messages back, and removes them from the held ones. An unexpected failure of one ends the redrive
+ * after the others of its group.
+ */
+async function sendBackAll(
+  deliveries: readonly QueueDelivery[],
+  request: RedriveRequest,
+  held: Set<string>,
+): Promise<void> {
   const { progress, queues } = request
-  const kept: string[] = []
   for (let at = 0; at < deliveries.length; at += TOGETHER) {
     const group = deliveries.slice(at, at + TOGETHER)
-    const problems = await Promise.all(group.map(({ message }) => sendBack(message, request)))
-    const sent = group.filter((_, i) => problems[i] === undefined).map(({ receipt }) => receipt)
-    if (sent.length > 0) await queues.ack(sent)
+    const outcomes = await Promise.allSettled(group.map(({ message }) => sendBack(message, request)))
+    const sent: string[] = []
     for (const [i, { message, receipt }] of group.entries()) {
-      const reason = problems[i]
-      if (reason !== undefined) kept.push(receipt)
-      progress.add(message, reason)
+      const outcome = outcomes[i]
+      if (outcome?.status !== 'fulfilled') continue
+      progress.add(message, outcome.value)
+      if (outcome.value !== undefined) continue
+      held.delete(receipt)
+      sent.push(receipt)
     }
+    if (sent.length > 0) await queues.ack(sent)
+    const failed = outcomes.find((outcome) => outcome.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
   }
-  return kept
 }
 
 const NOT_A_DEAD_LETTER = 'it is not a dead letter: it has no tag dlq_source'

@@ -2,6 +2,7 @@ import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
 import { actionOf } from '../actions/index.ts'
+import { SIGN_IN_ROUTE } from '../console/sign-in.ts'
 import { failureSchema, successSchema } from '../envelope.ts'
 import { monitorQuery } from '../monitor/monitor-filter.ts'
 import { MONITOR_PATHS } from '../monitor/monitor-route.ts'
@@ -95,6 +96,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     role: 'ReadOnly',
     responses: { 200: { description: 'OpenAPI 3.1.', schema: Type.Object({ openapi: Type.String() }) }, ...REFUSALS },
   },
+  SIGN_IN_ROUTE,
   ...READING_PATHS.flatMap((paths) => {
     const { summary, query, data } = readingRoute(paths[0])
     return paths.map((path): DocumentedRoute => ({

@@ -1,9 +1,17 @@
 import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
+import {
+  deadLetterQueues,
+  findDeadLetterQueues,
+  MAX_LISTED_QUEUES,
+  MAX_QUEUES,
+  PROBED,
+} from '../dead-letters/dead-letter-queues.ts'
 import { deadLetterGroups, groupDeadLetters, MAX_GROUPS } from '../dead-letters/group-dead-letters.ts'
 import { redriveSchema } from '../dead-letters/redrives.ts'
 import { MAX_EXAMINED } from '../messages/find-messages.ts'
+import { pagingParameters } from '../paging.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
 export const deadLettersRoute = defineManagementRoute({
@@ -28,6 +36,15 @@ export const deadLettersRoute = defineManagementRoute({
     await broker.channels.info('queues', channel)
     return groupDeadLetters(broker, channel, fromSequence)
   },
+})
+
+export const deadLetterQueuesRoute = defineManagementRoute({
+  path: '/api/dead_letter_queues',
+  summary: `The queues that hold dead letters now, with their sources, in pages by name. A queue is listed if one of its first ${PROBED} messages is a dead letter. One request looks at up to ${MAX_QUEUES} queues or 3 s, and lists up to ${MAX_LISTED_QUEUES}.`,
+  query: Type.Object({ cursor: pagingParameters.cursor }, STRICT),
+  data: deadLetterQueues,
+  run: ({ cursor }, { services, operator, environment }) =>
+    findDeadLetterQueues(services.broker.as(operator), environment.channelIndex, cursor),
 })
 
 export const redrivesRoute = defineManagementRoute({

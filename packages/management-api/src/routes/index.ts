@@ -3,9 +3,10 @@ import { agentsRoute } from './agents.ts'
 import { auditRoute } from './audit.ts'
 import { channelsRoute } from './channels.ts'
 import { configRoute } from './config.ts'
-import { deadLettersRoute, redrivesRoute } from './dead-letters.ts'
+import { deadLetterQueuesRoute, deadLettersRoute, redrivesRoute } from './dead-letters.ts'
 import { historyRoute } from './history.ts'
 import { messageRoute, messagesRoute } from './messages.ts'
+import { nodesRoute } from './nodes.ts'
 import { operatorRoute } from './operator.ts'
 import { policyTestRoute } from './policy-test.ts'
 import { requestsRoute } from './requests.ts'
@@ -21,6 +22,7 @@ import {
   eventsStoreStatisticsRoute,
   queueStatisticsRoute,
 } from './statistics.ts'
+import { subscribersRoute } from './subscribers.ts'
 import { toolsRoute } from './tools.ts'
 import { traceRoute } from './trace.ts'
 import { webhooksRoute } from './webhooks.ts'
@@ -30,6 +32,7 @@ import { streamsRoute, tasksRoute } from './work.ts'
 const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,
+  nodesRoute,
   channelStatisticsRoute,
   queueStatisticsRoute,
   eventsStoreStatisticsRoute,
@@ -40,6 +43,7 @@ const ROUTES: readonly ManagementRoute[] = [
   messagesRoute,
   messageRoute,
   deadLettersRoute,
+  deadLetterQueuesRoute,
   redrivesRoute,
   requestsRoute,
   tasksRoute,
@@ -48,6 +52,7 @@ const ROUTES: readonly ManagementRoute[] = [
   traceRoute,
   historyRoute,
   channelsRoute,
+  subscribersRoute,
   securityRoute,
   policyTestRoute,
   settingsRoute,

@@ -11,12 +11,14 @@ import type { Monitors } from '../monitor/monitors.ts'
 import type { ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from '../ports.ts'
 import type { ReadingPath } from '../route-table.ts'
 import type { OpenRequests } from '../requests/open-requests.ts'
+import type { Attachments } from '../statistics/attachments.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 import type { MessageTrail } from '../trace/message-trail.ts'
 
 /** The state that all requests share. */
 export interface ManagementEnvironment {
   readonly statistics: Statistics
+  readonly attachments: Attachments
   readonly audit: AuditLog
   readonly monitors: Monitors
   readonly redrives: Redrives

@@ -1,5 +1,5 @@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
-import type { ChannelInfo, ChannelType } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
 import { argument, isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
@@ -10,6 +10,13 @@ import { observerHandle } from './statistics.ts'
 
 /** The number of busiest channels and deepest queues in the snapshot. */
 const TOP = 10
+
+const deepQueue = Type.Object({
+  ...queueItem.properties,
+  oldest_waiting: Type.Union([Type.String(), Type.Null()], {
+    description: 'The time at which the oldest waiting message was sent, ISO 8601; null if it is not known.',
+  }),
+})
 
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
@@ -48,7 +55,7 @@ export const snapshotRoute = defineManagementRoute({
     }),
     store: Type.Object({ bytes: count('Bytes on disk.') }),
     top_channels: Type.Array(channelItem, { description: `The ${TOP} channels with the most messages in and out.` }),
-    deepest_queues: Type.Array(queueItem, { description: `The ${TOP} queues with the most waiting messages.` }),
+    deepest_queues: Type.Array(deepQueue, { description: `The ${TOP} queues with the most waiting messages.` }),
     agents: Type.Object({
       registered: count('Registered agents.'),
       in_flight: count('Requests under way from this node to agents.'),
@@ -70,6 +77,8 @@ export const snapshotRoute = defineManagementRoute({
       observerHandle(call).channels.list(),
       services.agents?.list(),
     ])
+    const deepest = top(ofType(channels, 'queues'), ({ queue }) => queue?.waiting ?? 0)
+    const oldest = await Promise.all(deepest.map(({ name }) => oldestWaiting(observerHandle(call), name)))
     const { node, version, ready, healthy, uptime_seconds } = status
     return {
       time: isoTime(Date.now()),
@@ -89,9 +98,11 @@ export const snapshotRoute = defineManagementRoute({
       top_channels: top(channels, ({ incoming, outgoing }) => incoming + outgoing).map((info) =>
         channelStatistics(info, statistics),
       ),
-      deepest_queues: top(ofType(channels, 'queues'), ({ queue }) => queue?.waiting ?? 0).map((info) =>
-        queueStatistics(info, statistics),
-      ),
+      deepest_queues: deepest.map((info, i) => {
+        const sent = oldest[i]
+        const oldestWaitingAt = sent === undefined ? null : isoTime(sent)
+        return Object.assign(queueStatistics(info, statistics), { oldest_waiting: oldestWaitingAt })
+      }),
       agents: {
         registered: agents.length,
         in_flight: agents.reduce((sum, { in_flight }) => sum + in_flight, 0),
@@ -105,6 +116,11 @@ export const snapshotRoute = defineManagementRoute({
 
 function ofType(channels: readonly ChannelInfo[], type: ChannelType): readonly ChannelInfo[] {
   return channels.filter((channel) => channel.type === type)
+}
+
+/** A queue that cannot be read does not hide the others. */
+async function oldestWaiting({ queues }: BrokerHandle, name: string): Promise<number | undefined> {
+  return queues.oldestWaiting(name).catch(() => undefined)
 }
 
 /** Leaves out channels without messages. */

@@ -17,7 +17,7 @@ const MAX_BODY = 1_024
 
 export const traceRoute = defineManagementRoute({
   path: '/api/trace',
-  summary: `What is known about a message: its steps among the last ${MAX_REMEMBERED} of all messages on this node, the audit log, and up to ${MAX_PLACES} channels that store it now.`,
+  summary: `The known steps of a message: those among the last ${MAX_REMEMBERED} of all messages on this node, the audit log, and up to ${MAX_PLACES} channels that store it now.`,
   query: Type.Object(
     {
       id: Type.Optional(Type.String({ description: 'The id of the message.', minLength: 1, maxLength: 256 })),

@@ -38,10 +38,18 @@ export interface TrailStep {
 }
 
 /** A place of the ring, which one step after another uses: this is on the path of every message. */
-type Slot = { -readonly [Name in keyof TrailStep]: TrailStep[Name] }
+interface Slot extends Writable<Omit<TrailStep, 'trace'>> {
+  /** The tag as it came: reading the id out of it would double the cost of a step. */
+  traceparent: string | undefined
+}
+
+type Writable<Type> = { -readonly [Name in keyof Type]: Type[Name] }
 
 /** The tag traceparent of W3C: version, trace id, span id and flags. */
 const TRACEPARENT = /^[\da-f]{2}-([\da-f]{32})-[\da-f]{16}-[\da-f]{2}/
+
+/** The longest tag that is remembered, in characters; that of the current version has 55. */
+const MAX_TRACEPARENT = 256
 
 /**
  * Remembers the last steps of messages on this node, in a ring: ids, channels and clients, no
@@ -68,7 +76,7 @@ export class MessageTrail implements BrokerObserver {
       this.#ring.length < this.#size
         ? this.#ring
         : [...this.#ring.slice(this.#next), ...this.#ring.slice(0, this.#next)]
-    return inOrder.filter(matches).map((slot) => ({ ...slot }))
+    return inOrder.map(stepOf).filter(matches)
   }
 
   readonly accepted: NonNullable<BrokerObserver['accepted']> = (type, channel, { clientId }, message) => {
@@ -108,7 +116,7 @@ export class MessageTrail implements BrokerObserver {
     const { traceparent, [RESENT_FROM]: other } = message.tags
     const slot = this.#take(event, type, channel, message.id)
     slot.party = party
-    slot.trace = traceparent === undefined ? undefined : TRACEPARENT.exec(traceparent)?.[1]
+    slot.traceparent = (traceparent?.length ?? 0) > MAX_TRACEPARENT ? undefined : traceparent
     slot.other = other
     const queue = 'deadLetterQueue' in message ? message.deadLetterQueue : undefined
     slot.deadLetterQueue = typeof queue === 'string' && queue !== '' ? queue : undefined
@@ -127,7 +135,7 @@ export class MessageTrail implements BrokerObserver {
         type,
         channel,
         party: '',
-        trace: undefined,
+        traceparent: undefined,
         other: undefined,
         deadLetterQueue: undefined,
       }
@@ -140,7 +148,7 @@ export class MessageTrail implements BrokerObserver {
       slot.type = type
       slot.channel = channel
       slot.party = ''
-      slot.trace = undefined
+      slot.traceparent = undefined
       slot.other = undefined
       slot.deadLetterQueue = undefined
     }
@@ -148,4 +156,8 @@ export class MessageTrail implements BrokerObserver {
     this.#last = slot
     return slot
   }
+}
+
+function stepOf({ traceparent, ...step }: Slot): TrailStep {
+  return { ...step, trace: traceparent === undefined ? undefined : TRACEPARENT.exec(traceparent)?.[1] }
 }

@@ -1,3 +1,4 @@
+import { currentToken, replaceToken } from '../session/session.ts'
 import { signedOut, token } from '../session/token.ts'
 import { connection } from './connection.ts'
 import type { paths } from './management.d.ts'
@@ -123,7 +124,7 @@ interface Init extends Omit<RequestInit, 'headers'> {
 }
 
 async function request<Data>(url: URL, init: Init): Promise<Data> {
-  const bearer = token.value
+  const bearer = await currentToken()
   const headers = { ...init.headers, ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) }
   let response: Response
   let envelope: Envelope<Data>
@@ -141,7 +142,10 @@ async function request<Data>(url: URL, init: Init): Promise<Data> {
   }
   const code = codeOf(envelope.data)
   connection.set(code === 'NOT_READY' ? 'starting' : 'connected')
-  if (response.status === 401) signedOut.set(true)
+  if (response.status === 401) {
+    if (await replaceToken(bearer)) return request(url, init)
+    if (token.value === bearer) signedOut.set(true)
+  }
   throw new ApiError(code, envelope.error_string, response.status)
 }
 

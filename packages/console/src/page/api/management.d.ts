@@ -601,6 +601,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/dead_letter_queues': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The queues that hold dead letters now, with their sources, in pages by name. A queue is listed if one of its first 4 messages is a dead letter. One request looks at up to 2000 queues or 3 s, and lists up to 100.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_dead_letter_queues']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/dead_letters': {
     readonly parameters: {
       readonly query?: never
@@ -693,6 +713,26 @@ export interface paths {
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_monitor']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
+  readonly '/api/nodes': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The node that answers, and the other nodes of the cluster that it hears.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_nodes']
     readonly put?: never
     readonly post?: never
     readonly delete?: never
@@ -841,6 +881,23 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/sign_in': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /** The ways in which an operator gets a token for the console. */
+    readonly get: operations['get_api_sign_in']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/snapshot': {
     readonly parameters: {
       readonly query?: never
@@ -961,6 +1018,26 @@ export interface paths {
     readonly patch?: never
     readonly trace?: never
   }
+  readonly '/api/subscribers': {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    /**
+     * The subscribers, responders and waiting receivers of a channel on this node, by ClientID.
+     * @description Needs the role ReadOnly.
+     */
+    readonly get: operations['get_api_subscribers']
+    readonly put?: never
+    readonly post?: never
+    readonly delete?: never
+    readonly options?: never
+    readonly head?: never
+    readonly patch?: never
+    readonly trace?: never
+  }
   readonly '/api/tasks': {
     readonly parameters: {
       readonly query?: never
@@ -1009,7 +1086,7 @@ export interface paths {
       readonly cookie?: never
     }
     /**
-     * What is known about a message: its steps among the last 20000 of all messages on this node, the audit log, and up to 8 channels that store it now.
+     * The known steps of a message: those among the last 20000 of all messages on this node, the audit log, and up to 8 channels that store it now.
      * @description Needs the role ReadOnly.
      */
     readonly get: operations['get_api_trace']
@@ -5690,6 +5767,108 @@ export interface operations {
       }
     }
   }
+  readonly get_api_dead_letter_queues: {
+    readonly parameters: {
+      readonly query?: {
+        /** @description `next_cursor` of the previous page. Leave it out for the first page. */
+        readonly cursor?: string
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description The time of the numbers of messages, ISO 8601. */
+                  readonly as_of: string
+                  /** @description False if not all channels were read yet: ask again. */
+                  readonly complete: boolean
+                  /** @description The number of queues looked at. */
+                  readonly examined: number
+                  /** @description By name. */
+                  readonly items: readonly {
+                    readonly channel: string
+                    /** @description The number of messages looked at for the sources. */
+                    readonly examined: number
+                    /** @description Leased messages, such as those of a redrive that runs. */
+                    readonly in_flight: number
+                    /** @description The time of acceptance of the first dead letter, ISO 8601. */
+                    readonly oldest: string
+                    /** @description The queues that the first 200 messages came from, with their number. The largest number first. */
+                    readonly sources: readonly {
+                      readonly count: number
+                      readonly source: string
+                    }[]
+                    /** @description The messages in the queue that can be received. */
+                    readonly waiting: number
+                  }[]
+                  /** @description The `cursor` of the next page; null on the last page. */
+                  readonly next_cursor: string | null
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
   readonly get_api_dead_letters: {
     readonly parameters: {
       readonly query: {
@@ -6293,6 +6472,99 @@ export interface operations {
       }
       /** @description The WebSocket cannot be opened; `error_string` contains the reason. */
       readonly 500: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_nodes: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  readonly items: readonly {
+                    /** @description True for the node that answers, which is the first. */
+                    readonly answers: boolean
+                    readonly engine: string
+                    /** @description Null for another node: ask it. */
+                    readonly healthy: boolean | null
+                    /** @description The id of another node in its messages, which changes with each start; null for the node that answers. */
+                    readonly id: string | null
+                    /** @description The last message of the node, ISO 8601. A node that is silent for 7 s is left out. */
+                    readonly last_seen: string
+                    /** @description The host name; empty for a node of an older version. */
+                    readonly node: string
+                    /** @description Null for another node: ask it. */
+                    readonly ready: boolean | null
+                    /** @description Null for another node: ask it. */
+                    readonly uptime_seconds: number | null
+                    /** @description Empty for a node of an older version. */
+                    readonly version: string
+                  }[]
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
         headers: {
           readonly [name: string]: unknown
         }
@@ -7061,6 +7333,54 @@ export interface operations {
       }
     }
   }
+  readonly get_api_sign_in: {
+    readonly parameters: {
+      readonly query?: never
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description The parameters of the authorization code flow; null while the provider does not answer. */
+              readonly oauth: {
+                /**
+                 * Format: uri
+                 * @description The address that the browser opens.
+                 */
+                readonly authorization_endpoint: string
+                readonly client_id: string
+                /** @description The value of the parameter `resource`; empty for none. */
+                readonly resource: string
+                readonly scopes: readonly string[]
+                /**
+                 * Format: uri
+                 * @description The address at which the page exchanges the code.
+                 */
+                readonly token_endpoint: string
+              } | null
+              /** @description The issuer at which operators can sign in; null if there is none. */
+              readonly provider: string | null
+              /** @description True if the listener requires a token. */
+              readonly required: boolean
+            }
+            /** @constant */
+            readonly error: false
+            /** @constant */
+            readonly error_string: ''
+          }
+        }
+      }
+    }
+  }
   readonly get_api_snapshot: {
     readonly parameters: {
       readonly query?: never
@@ -7114,6 +7434,8 @@ export interface operations {
                     /** @description Messages delivered; each delivery counts. */
                     readonly messages_out: number
                     readonly name: string
+                    /** @description The time at which the oldest waiting message was sent, ISO 8601; null if it is not known. */
+                    readonly oldest_waiting: string | null
                     /** @description Current subscribers. */
                     readonly subscribers: number
                     /**
@@ -7756,6 +8078,104 @@ export interface operations {
                   /** @description The `cursor` of the next page; null on the last page. */
                   readonly next_cursor: string | null
                   /** @description The number of items on all pages. */
+                  readonly total: number
+                }
+                /** @constant */
+                readonly error: false
+                /** @constant */
+                readonly error_string: ''
+              }
+            | {
+                readonly data: {
+                  /** @description A stable code; docs/reference/errors.md lists them. */
+                  readonly code: string
+                } | null
+                /** @constant */
+                readonly error: true
+                /** @description The problem, and the allowed values. */
+                readonly error_string: string
+              }
+        }
+      }
+      /** @description The credentials are missing or could not be verified. */
+      readonly 401: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+      /** @description The origin is not trusted, or the caller does not have the role. */
+      readonly 403: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json': {
+            readonly data: {
+              /** @description A stable code; docs/reference/errors.md lists them. */
+              readonly code: string
+            } | null
+            /** @constant */
+            readonly error: true
+            /** @description The problem, and the allowed values. */
+            readonly error_string: string
+          }
+        }
+      }
+    }
+  }
+  readonly get_api_subscribers: {
+    readonly parameters: {
+      readonly query: {
+        /** @description The name of the channel. */
+        readonly channel: string
+        /** @description The type of the channel. */
+        readonly type: 'queues' | 'events' | 'events_store' | 'commands' | 'queries'
+      }
+      readonly header?: never
+      readonly path?: never
+      readonly cookie?: never
+    }
+    readonly requestBody?: never
+    readonly responses: {
+      /** @description Success, or with `error: true` a valid request that cannot be executed. */
+      readonly 200: {
+        headers: {
+          readonly [name: string]: unknown
+        }
+        content: {
+          readonly 'application/json':
+            | {
+                readonly data: {
+                  /** @description By ClientID, at most 1000. */
+                  readonly items: readonly {
+                    readonly client_id: string
+                    /** @description The number of subscriptions or waiting receives. */
+                    readonly count: number
+                    /** @description The consumer group. */
+                    readonly group: string | null
+                    /**
+                     * @description receiver: a receive that waits for a message of the queue.
+                     * @enum {string}
+                     */
+                    readonly kind: 'subscriber' | 'responder' | 'receiver'
+                    /** @description The pattern of the subscription; null if it names the channel. */
+                    readonly pattern: string | null
+                  }[]
+                  /** @description The node whose clients these are. */
+                  readonly node: string
+                  /** @description The number of entries, including those that are left out. */
                   readonly total: number
                 }
                 /** @constant */

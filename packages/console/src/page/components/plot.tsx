@@ -17,11 +17,13 @@ interface PlotProps {
   readonly format: (value: number) => string
   /** The length of the time axis, in ms. @default the time of the values */
   readonly spanMs?: number | undefined
-  /** `true` puts the lines of the grid at powers of two, for sizes. @default false */
-  readonly binary?: boolean
+  /** The lines of the grid: at whole numbers for counts, at powers of two for sizes. @default any */
+  readonly grid?: Grid
   /** In px. @default 150 */
   readonly height?: number
 }
+
+type Grid = 'any' | 'whole' | 'binary'
 
 const STROKES = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5'] as const
 /** Lines differ by more than color. */
@@ -30,7 +32,7 @@ const DASHES: readonly number[][] = [[], [6, 3], [2, 3], [10, 3, 2, 3], [1, 5]]
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
 /** A plot of values over time. Its caption has the last values as text. */
-export function Plot({ title, times, lines, format, spanMs, binary = false, height = 150 }: PlotProps) {
+export function Plot({ title, times, lines, format, spanMs, grid = 'any', height = 150 }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const scheme = useDark()
@@ -44,7 +46,7 @@ export function Plot({ title, times, lines, format, spanMs, binary = false, heig
     if (element === null) return undefined
     const options = optionsOf({
       labels: labels.split('\n'),
-      binary,
+      grid,
       height,
       format: (value) => latest.current.format(value),
       spanMs: () => latest.current.spanMs,
@@ -62,7 +64,7 @@ export function Plot({ title, times, lines, format, spanMs, binary = false, heig
       made.destroy()
       plot.current = undefined
     }
-  }, [labels, height, binary, scheme])
+  }, [labels, height, grid, scheme])
   useEffect(() => plot.current?.setData(latest.current.data), [times, lines])
   const shown = at ?? times.length - 1
   return (
@@ -106,7 +108,7 @@ function color(property: string): string {
 
 interface PlotParts {
   readonly labels: readonly string[]
-  readonly binary: boolean
+  readonly grid: Grid
   readonly height: number
   readonly format: (value: number) => string
   readonly spanMs: () => number | undefined
@@ -118,9 +120,20 @@ const TIME_STEPS = [5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 
 
 const POWERS_OF_TWO = Array.from({ length: 50 }, (_, exponent) => 2 ** exponent)
 
-function optionsOf({ labels, binary, height, format, spanMs, onCursor }: PlotParts): uPlot.Options {
+const WHOLE_NUMBERS = Array.from({ length: 15 }, (_, exponent) =>
+  [1, 2, 5].map((digit) => digit * 10 ** exponent),
+).flat()
+
+/** The distances between lines of the grid that are allowed; those of uPlot if there is none. */
+const DISTANCES: Readonly<Record<Grid, { readonly incrs?: number[] }>> = {
+  any: {},
+  whole: { incrs: WHOLE_NUMBERS },
+  binary: { incrs: POWERS_OF_TWO },
+}
+
+function optionsOf({ labels, grid, height, format, spanMs, onCursor }: PlotParts): uPlot.Options {
   const text = color('--muted')
-  const grid = { stroke: color('--line'), width: 1 }
+  const line = { stroke: color('--line'), width: 1 }
   const font = '11px system-ui, sans-serif'
   return {
     width: 300,
@@ -137,7 +150,7 @@ function optionsOf({ labels, binary, height, format, spanMs, onCursor }: PlotPar
       {
         stroke: text,
         grid: { show: false },
-        ticks: { ...grid, size: 4 },
+        ticks: { ...line, size: 4 },
         font,
         size: 24,
         gap: 4,
@@ -147,13 +160,13 @@ function optionsOf({ labels, binary, height, format, spanMs, onCursor }: PlotPar
       },
       {
         stroke: text,
-        grid,
+        grid: line,
         ticks: { show: false },
         font,
         size: 52,
         gap: 4,
         space: 34,
-        ...(binary ? { incrs: POWERS_OF_TWO } : {}),
+        ...DISTANCES[grid],
         values: (_plot, splits) => splits.map((value) => format(value)),
       },
     ],

@@ -1,17 +1,30 @@
 import { useState } from 'preact/hooks'
 
+import { get } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
-import { signIn, token } from './token.ts'
+import { useData } from '../api/use-data.ts'
+import { signInProblem } from './oauth.ts'
+import { ProviderButton } from './provider-button.tsx'
+import { signIn } from './session.ts'
+import { token } from './token.ts'
+
+/** The time between two attempts to reach the identity provider, in ms. */
+const RETRY_MS = 5_000
 
 /** Asks for a token: the server requires one, or refused the present one. */
 export function SignIn() {
   const refused = useStore(token) !== undefined
+  const problem = useStore(signInProblem)
+  const { data } = useData('sign-in', (signal) => get('/api/sign_in', {}, signal), RETRY_MS)
   const [value, setValue] = useState('')
   const submit = (event: Event): void => {
     event.preventDefault()
     const text = value.trim().replace(/^Bearer\s+/i, '')
-    if (text !== '') signIn(text)
+    if (text === '') return
+    signInProblem.set(undefined)
+    signIn(text)
   }
+  const expired = refused && problem === undefined
   return (
     <form class="sign-in" onSubmit={submit}>
       <h1>Sign in</h1>
@@ -19,6 +32,17 @@ export function SignIn() {
         The server requires a token with the role ReadOnly, ReadWrite or Admin. The page keeps it until this tab is
         closed.
       </p>
+      {problem !== undefined && (
+        <p class="problem-text" role="alert">
+          {problem}
+        </p>
+      )}
+      {expired && data?.provider && (
+        <p class="problem-text" role="alert">
+          The session has expired, or the server refused the token. Sign in again.
+        </p>
+      )}
+      {data?.provider && <ProviderButton issuer={data.provider} oauth={data.oauth} />}
       <label class="field">
         <span>Token</span>
         <input
@@ -26,18 +50,18 @@ export function SignIn() {
           autocomplete="off"
           spellcheck={false}
           aria-invalid={refused}
-          aria-describedby={refused ? 'sign-in-problem' : undefined}
+          aria-describedby={expired && !data?.provider ? 'sign-in-problem' : undefined}
           value={value}
           onInput={(event) => setValue(event.currentTarget.value)}
         />
       </label>
-      {refused && (
+      {expired && !data?.provider && (
         <p id="sign-in-problem" class="problem-text" role="alert">
           The server refused the token: it has expired, or another key signed it. Paste a new one.
         </p>
       )}
-      <button type="submit" class="primary">
-        Sign in
+      <button type="submit" class={data?.provider ? undefined : 'primary'}>
+        {data?.provider ? 'Sign in with the token' : 'Sign in'}
       </button>
     </form>
   )

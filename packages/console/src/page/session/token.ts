@@ -1,4 +1,5 @@
 import { Store } from '../api/store.ts'
+import { tabStorage } from './tab-storage.ts'
 
 const KEY = 'signalbox.token'
 
@@ -6,35 +7,21 @@ const KEY = 'signalbox.token'
  * The operator's token. It is in memory and in `sessionStorage`, which ends with the tab, and travels
  * only in the header `Authorization`.
  */
-export const token = new Store<string | undefined>(stored())
+export const token = new Store<string | undefined>(tabStorage.get(KEY))
 
 /** `true` after an answer that asked for another token. */
 export const signedOut = new Store(false)
 
-function stored(): string | undefined {
-  try {
-    return sessionStorage.getItem(KEY) ?? undefined
-  } catch {
-    return undefined
-  }
-}
-
 /** Keeps the token for this tab. */
-export function signIn(value: string): void {
-  try {
-    sessionStorage.setItem(KEY, value)
-  } catch {
-    // A browser may forbid storage; the token is then lost when the page is loaded again.
-  }
+export function keepToken(value: string): void {
+  tabStorage.set(KEY, value)
   token.set(value)
   signedOut.set(false)
 }
 
 /** Forgets the token. */
-export function signOut(): void {
-  try {
-    sessionStorage.removeItem(KEY)
-  } catch {}
+export function forgetToken(): void {
+  tabStorage.delete(KEY)
   token.set(undefined)
   signedOut.set(true)
 }

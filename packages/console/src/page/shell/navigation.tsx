@@ -7,7 +7,8 @@ import { Badge } from '../components/badge.tsx'
 import { href, usePlace } from '../router/location.ts'
 import type { Screen } from '../screens/screens.ts'
 import { SCREENS } from '../screens/screens.ts'
-import { signOut, token } from '../session/token.ts'
+import { signOut } from '../session/session.ts'
+import { token } from '../session/token.ts'
 
 const GROUPS = [...new Set(SCREENS.map(({ group }) => group))]
 

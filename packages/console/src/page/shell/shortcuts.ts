@@ -2,6 +2,7 @@ import { useLayoutEffect } from 'preact/hooks'
 
 import { Store } from '../api/store.ts'
 import { go } from '../router/location.ts'
+import type { Screen } from '../screens/screens.ts'
 import { SCREENS } from '../screens/screens.ts'
 
 /** `true` while the list of keys is shown. */
@@ -20,7 +21,7 @@ export function useShortcuts(): void {
       const going = event.timeStamp < goUntil
       goUntil = 0
       const screen = going ? SCREENS.find(({ key }) => key === event.key) : undefined
-      if (screen !== undefined) go([screen.id])
+      if (screen !== undefined) open(screen)
       else if (event.key === 'g') goUntil = event.timeStamp + SEQUENCE_MS
       else if (event.key === '?') keyHelp.set(true)
       else if (event.key !== '/' || !focusSearch()) return
@@ -29,6 +30,12 @@ export function useShortcuts(): void {
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)
   }, [])
+}
+
+/** Goes to a screen. The tabulator continues in its content, not in the navigation. */
+function open({ id }: Screen): void {
+  go([id])
+  document.getElementById('main')?.focus({ preventScroll: true })
 }
 
 function focusSearch(): boolean {

@@ -1,25 +1,41 @@
 import { useState } from 'preact/hooks'
 
-import type { PostData } from '../../api/client.ts'
-import { act } from '../../api/client.ts'
+import type { StreamEvent } from '../../api/events.ts'
+import { callAgent } from '../../api/events.ts'
 import { CallState } from '../../components/call-state.tsx'
 import { Field } from '../../components/fields.tsx'
 import { NeedsRole } from '../../components/needs-role.tsx'
 import { Panel } from '../../components/page.tsx'
-import { ToolResult } from '../../components/tool-result.tsx'
+import { Timeline } from '../../components/timeline.tsx'
 import { useCall } from '../../components/use-call.ts'
+import { UserText } from '../../components/user-text.tsx'
 
-/** The longest time that the management API waits, in seconds. */
-const MAX_WAIT_SECONDS = 170
+/** The most events that are shown; the newest ones. */
+const MAX_SHOWN = 200
 
-/** Sends a message to the agent, as a caller of `/mcp` does, and shows the reply. */
+/** The names of the events, in words. */
+const NAMES: Readonly<Record<string, string>> = {
+  'task.status': 'Status',
+  'task.artifact': 'Artifact',
+  message: 'Message',
+  'task.done': 'Done',
+  'task.error': 'Failed',
+}
+
+/** Sends a message to the agent through the gateway, and shows its events as they come. */
 export function TestCall({ id }: { readonly id: string }) {
   const [message, setMessage] = useState('')
-  const call = useCall<PostData<'/api/actions/call_tool'>>()
+  const [events, setEvents] = useState<readonly StreamEvent[]>([])
+  const call = useCall<true>()
   const submit = (event: Event): void => {
     event.preventDefault()
-    const args = { agent_id: id, message, timeout_seconds: MAX_WAIT_SECONDS }
-    call.start((signal) => act('call_tool', { name: 'agent_send', arguments: args }, signal))
+    setEvents([])
+    call.start(async (signal) => {
+      await callAgent({ agent_id: id, message }, signal, (next) =>
+        setEvents((last) => [...last.slice(1 - MAX_SHOWN), next]),
+      )
+      return true
+    })
   }
   return (
     <Panel title="Test call" note="Sends a message through the gateway, in your name">
@@ -41,8 +57,25 @@ export function TestCall({ id }: { readonly id: string }) {
           </div>
         </form>
         <CallState call={call} />
-        {call.result && <ToolResult result={call.result} />}
+        <div aria-live="polite">{events.length > 0 && <Timeline label="Events" events={events.map(shownEvent)} />}</div>
       </NeedsRole>
     </Panel>
   )
+}
+
+function shownEvent({ name, data, time }: StreamEvent) {
+  return {
+    time,
+    title: NAMES[name] ?? name,
+    detail: (
+      <code>
+        <UserText max={20_000}>{JSON.stringify(payloadOf(data), undefined, 2)}</UserText>
+      </code>
+    ),
+  }
+}
+
+/** Returns what the agent sent, without the frame of the gateway. */
+function payloadOf(data: unknown): unknown {
+  return typeof data === 'object' && data !== null && 'payload' in data ? data.payload : data
 }

@@ -19,6 +19,7 @@ import { ChannelFigures } from './channel-figures.tsx'
 import { DeleteChannel, PurgeQueue } from './danger.tsx'
 import { Messages } from './messages.tsx'
 import { Send } from './send.tsx'
+import { Subscribers } from './subscribers.tsx'
 
 interface ChannelProps {
   readonly type: ChannelType
@@ -101,6 +102,7 @@ export function Channel({ type, name, place }: ChannelProps) {
       {(type === 'queues' || type === 'events_store') && data !== null && (
         <Messages type={type} channel={name} place={place} changes={changes} onChanged={refresh} />
       )}
+      {data && <Subscribers type={type} channel={name} />}
       {open === 'send' && <Send type={type} channel={name} onClose={close} onSent={done} />}
       {open === 'purge' && <PurgeQueue channel={name} onClose={close} onDone={done} />}
       {open === 'delete' && <DeleteChannel type={type} channel={name} onClose={close} />}
@@ -144,7 +146,7 @@ function ChannelPlots({ history, range, stored }: ChannelPlotsProps) {
   return (
     <div class="grid">
       <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.rates} format={rate} />
-      {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} />}
+      {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} grid="whole" />}
     </div>
   )
 }

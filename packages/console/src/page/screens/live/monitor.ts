@@ -1,5 +1,5 @@
 import { routeUrl } from '../../api/client.ts'
-import { token } from '../../session/token.ts'
+import { currentToken } from '../../session/session.ts'
 import type { ChannelType } from '../../components/channel-link.tsx'
 
 /** A message that the monitor showed. */
@@ -43,12 +43,14 @@ export function openMonitor(filter: MonitorFilter, events: MonitorEvents): () =>
   let ended = false
   let socket: WebSocket | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
-  const connect = (): void => {
+  const connect = async (): Promise<void> => {
     const url = routeUrl('/api/monitor', { ...filter, max_body_size: 4_096 })
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
     let reason: string | undefined
     events.onState('connecting')
-    socket = new WebSocket(url, protocolsOf(token.value))
+    const bearer = await currentToken()
+    if (ended) return
+    socket = new WebSocket(url, protocolsOf(bearer))
     socket.addEventListener('open', () => events.onState('open'))
     socket.addEventListener('message', ({ data }) => {
       const frame: Frame = JSON.parse(String(data))
@@ -59,10 +61,10 @@ export function openMonitor(filter: MonitorFilter, events: MonitorEvents): () =>
     socket.addEventListener('close', () => {
       if (ended) return
       events.onState('closed', reason)
-      timer = setTimeout(connect, RETRY_MS)
+      timer = setTimeout(() => void connect(), RETRY_MS)
     })
   }
-  connect()
+  void connect()
   return () => {
     ended = true
     clearTimeout(timer)

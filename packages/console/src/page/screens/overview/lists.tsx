@@ -1,3 +1,4 @@
+import type { GetData } from '../../api/client.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { total } from '../../api/use-history.ts'
 import { Badge } from '../../components/badge.tsx'
@@ -28,6 +29,12 @@ export function Queues({ snapshot }: { readonly snapshot: Snapshot }) {
           columns={[
             { id: 'name', title: 'Queue', cell: ({ name }) => <ChannelLink type="queues" name={name} /> },
             { id: 'waiting', title: 'Waiting', numeric: true, cell: ({ waiting }) => count(waiting) },
+            {
+              id: 'oldest',
+              title: 'Oldest',
+              numeric: true,
+              cell: ({ oldest_waiting }) => (oldest_waiting === null ? '–' : <Ago value={oldest_waiting} />),
+            },
             { id: 'flight', title: 'In flight', numeric: true, cell: ({ in_flight }) => count(in_flight) },
             {
               id: 'dead',
@@ -105,29 +112,42 @@ export function FailingAgents({ history }: { readonly history: HistoryData | und
   )
 }
 
-export function Nodes({ snapshot }: { readonly snapshot: Snapshot }) {
+type Node = GetData<'/api/nodes'>['items'][number]
+
+/** The nodes of the cluster. A node knows the names and versions of the others, and not their states. */
+export function Nodes({ nodes }: { readonly nodes: readonly Node[] }) {
+  const versions = new Set(nodes.map(({ version }) => version))
   return (
-    <Panel title="Nodes">
+    <Panel title="Nodes" note={versions.size > 1 ? `${versions.size} versions` : undefined}>
       <Table
         label="Nodes"
-        rows={snapshot.nodes}
-        keyOf={({ node }) => node}
+        rows={nodes}
+        keyOf={({ id }) => id ?? ''}
         columns={[
-          { id: 'node', title: 'Node', cell: ({ node }) => <UserText>{node}</UserText> },
-          {
-            id: 'state',
-            title: 'State',
-            cell: ({ ready, healthy }) => (
-              <Badge kind={ready && healthy ? 'good' : 'bad'}>
-                {healthy ? (ready ? 'Ready' : 'Not ready') : 'Not healthy'}
-              </Badge>
-            ),
-          },
+          { id: 'node', title: 'Node', cell: ({ node }) => <UserText>{node === '' ? 'not named' : node}</UserText> },
+          { id: 'state', title: 'State', cell: (node) => <NodeBadge node={node} /> },
           { id: 'engine', title: 'Engine', wideOnly: true, cell: ({ engine }) => engine },
-          { id: 'version', title: 'Version', cell: ({ version }) => version },
-          { id: 'uptime', title: 'Up', numeric: true, cell: ({ uptime_seconds }) => span(uptime_seconds * 1_000) },
+          { id: 'version', title: 'Version', cell: ({ version }) => (version === '' ? 'not known' : version) },
+          {
+            id: 'uptime',
+            title: 'Up',
+            numeric: true,
+            cell: ({ uptime_seconds }) => (uptime_seconds === null ? '–' : span(uptime_seconds * 1_000)),
+          },
         ]}
       />
     </Panel>
+  )
+}
+
+function NodeBadge({ node: { ready, healthy, last_seen } }: { readonly node: Node }) {
+  if (ready === null || healthy === null)
+    return (
+      <>
+        Seen <Ago value={last_seen} />
+      </>
+    )
+  return (
+    <Badge kind={ready && healthy ? 'good' : 'bad'}>{healthy ? (ready ? 'Ready' : 'Not ready') : 'Not healthy'}</Badge>
   )
 }

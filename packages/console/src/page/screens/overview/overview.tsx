@@ -17,6 +17,7 @@ import { Plots } from './plots.tsx'
 export function Overview({ place }: ScreenProps) {
   const range = rangeOf(place.query['range'])
   const snapshot = useData('snapshot', (signal) => get('/api/snapshot', {}, signal), 5_000)
+  const nodes = useData('nodes', (signal) => get('/api/nodes', {}, signal), 5_000)
   const readiness = useData('ready', readReadiness, 5_000)
   const history = useHistory(range, { channels: 0, agents: 20 })
   const failed = readiness.data?.checks.filter(({ ok }) => !ok) ?? []
@@ -51,7 +52,7 @@ export function Overview({ place }: ScreenProps) {
           </div>
           <div class="grid">
             <FailingAgents history={history.data} />
-            <Nodes snapshot={snapshot.data} />
+            {nodes.data && <Nodes nodes={nodes.data.items} />}
           </div>
         </>
       )}

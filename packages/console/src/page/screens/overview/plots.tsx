@@ -21,7 +21,7 @@ export function Plots({ history, range }: PlotsProps) {
   return (
     <div class="grid">
       <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.messages} format={rate} />
-      <Plot title="Queues" times={times} spanMs={spanMs} lines={lines.queues} format={count} />
+      <Plot title="Queues" times={times} spanMs={spanMs} lines={lines.queues} format={count} grid="whole" />
       <Plot title="Failed calls" times={times} spanMs={spanMs} lines={lines.errors} format={rate} />
       <Plot title="Moved and repeated" times={times} spanMs={spanMs} lines={lines.repairs} format={rate} />
       <Plot
@@ -31,7 +31,7 @@ export function Plots({ history, range }: PlotsProps) {
         lines={lines.loop}
         format={(seconds) => span(seconds * 1_000)}
       />
-      <Plot title="Memory and store" times={times} spanMs={spanMs} lines={lines.sizes} format={bytes} binary />
+      <Plot title="Memory and store" times={times} spanMs={spanMs} lines={lines.sizes} format={bytes} grid="binary" />
     </div>
   )
 }

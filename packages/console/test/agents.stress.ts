@@ -43,15 +43,20 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expect(problems).toEqual([])
   })
 
-  test('console - a test call shows the reply of the agent, and its hidden characters', async () => {
+  test('console - a test call shows the events of the agent as they come, and their hidden characters', async () => {
     const { page } = await openPage(`${server.console}#/agents/translator`)
     await page.getByRole('textbox', { name: 'Message' }).fill('hello')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('Success').waitFor()
-    expect(await page.getByRole('region', { name: 'Body' }).textContent()).toContain('<U+202E>reversed')
-    await page.getByRole('textbox', { name: 'Message' }).fill('fail')
+    const events = page.getByRole('list', { name: 'Events' })
+    await events.getByText('<U+202E>reversed').first().waitFor()
+    expect(await events.getByText('Status', { exact: true }).count()).toBe(1)
+    await events.getByText('Done', { exact: true }).waitFor()
+    await page.getByRole('textbox', { name: 'Message' }).fill('wait')
     await page.getByRole('button', { name: 'Send' }).click()
-    await page.getByText('The tool failed').waitFor()
+    await events.getByText('Status', { exact: true }).waitFor()
+    await page.getByText('Waiting for the answer.').waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByText('Waiting for the answer.').waitFor({ state: 'detached' })
   })
 
   test('console - an agent is deregistered after its id was typed', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { EchoAgent, TRANSLATOR } from './agents.ts'
-import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { closeBrowser, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
@@ -21,13 +21,42 @@ afterAll(async () => {
 
 /** Opens a stream of the agent, which stays open; aborted after the test. */
 function openStream(signal: AbortSignal): Promise<Response> {
-  const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text: 'hello' }] }
+  const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text: 'wait' }] }
   return fetch(`${server.http}/a2a/translator`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
     signal,
   })
+}
+
+/** Calls a tool as a client with tasks does. The agent does not answer, so the call becomes a task. */
+async function startTask(): Promise<unknown> {
+  const response = await fetch(`${server.http}/mcp`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      accept: 'application/json, text/event-stream',
+      'mcp-protocol-version': '2026-07-28',
+      'mcp-method': 'tools/call',
+      'mcp-name': 'agent_send',
+    },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: 'tools/call',
+      params: {
+        name: 'agent_send',
+        arguments: { agent_id: 'translator', message: 'wait' },
+        _meta: {
+          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+          'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
+          'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
+        },
+      },
+    }),
+  })
+  return response.json()
 }
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {
@@ -63,7 +92,24 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     ended.abort()
   })
 
-  test('console - the way of a message is shown by its id, also after it became a dead letter', async () => {
+  test('console - a task is opened with its timeline, and cancelled', async () => {
+    expect(await startTask()).toMatchObject({ result: { taskId: expect.any(String) } })
+    const { page } = await openPage(`${server.console}#/tasks`)
+    await page.getByRole('row', { name: /agent_send/ }).focus()
+    await page.keyboard.press('Enter')
+    const dialog = page.getByRole('dialog', { name: 'Task' })
+    const timeline = dialog.getByRole('list', { name: 'Timeline' })
+    await timeline.waitFor()
+    const before = await timeline.getByRole('listitem').count()
+    expect(await violationsOf(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Cancel task' }).click()
+    await dialog.getByText('• Cancelled').waitFor()
+    await timeline.getByRole('listitem').nth(before).waitFor()
+    await page.keyboard.press('Escape')
+    await page.getByText('No task is under way.').waitFor()
+  })
+
+  test('console - the way of a message is shown by its id, and an unknown id says so', async () => {
     const { id } = await server.act('send_queue_message', { channel: 'orders', body: 'x' })
     await server.tool('queue_receive', { channel: 'orders', max_messages: 1, wait_timeout_seconds: 1 })
     const { page } = await openPage(`${server.console}#/trace`)
@@ -81,7 +127,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   test('console - the screens of work are accessible, wide and narrow', async () => {
     const { id } = await server.act('send_queue_message', { channel: 'traced', body: 'x' })
     expect(await screenProblems(`${server.console}#/requests`, 'Ended')).toEqual([])
-    expect(await screenProblems(`${server.console}#/tasks?show=all`, 'No task is stored.')).toEqual([])
+    expect(await screenProblems(`${server.console}#/tasks?show=all`, 'All stored')).toEqual([])
     expect(await screenProblems(`${server.console}#/trace?id=${String(id)}`, 'Accepted from')).toEqual([])
   })
 })

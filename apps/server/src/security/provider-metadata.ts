@@ -1,0 +1,90 @@
+import { Type } from 'typebox'
+import { Check } from 'typebox/schema'
+
+import { isSafeForTokens } from './safe-for-tokens.ts'
+
+/** The endpoints of an identity provider for the authorization code flow. */
+export interface ProviderEndpoints {
+  readonly authorizationEndpoint: string
+  readonly tokenEndpoint: string
+}
+
+const METADATA = Type.Object({
+  issuer: Type.String(),
+  authorization_endpoint: Type.String(),
+  token_endpoint: Type.String(),
+  code_challenge_methods_supported: Type.Optional(Type.Array(Type.String())),
+})
+
+const TIMEOUT_MS = 5_000
+const MAX_CHARACTERS = 262_144
+
+/**
+ * Reads the endpoints of an identity provider from its metadata: of OpenID Connect Discovery, else of RFC 8414.
+ * @throws Error with the reason, for the log
+ */
+export async function readProviderMetadata(issuer: string): Promise<ProviderEndpoints> {
+  const failures: string[] = []
+  for (const url of metadataUrls(issuer)) {
+    try {
+      return endpointsOf(issuer, JSON.parse(await download(url)))
+    } catch (error) {
+      failures.push(`${url}: ${reasonOf(error)}`)
+    }
+  }
+  throw new Error(failures.join('; '))
+}
+
+/** OpenID Connect puts the well-known path after the path of the issuer, RFC 8414 before it. */
+function metadataUrls(issuer: string): readonly string[] {
+  const { origin, pathname } = new URL(issuer)
+  const path = pathname.replace(/\/$/, '')
+  return [
+    `${origin}${path}/.well-known/openid-configuration`,
+    `${origin}/.well-known/oauth-authorization-server${path}`,
+  ]
+}
+
+function endpointsOf(issuer: string, metadata: unknown): ProviderEndpoints {
+  if (!Check(METADATA, metadata)) {
+    throw new Error('the metadata has no issuer, authorization_endpoint or token_endpoint')
+  }
+  if (metadata.issuer !== issuer) {
+    throw new Error(`the metadata is of the issuer ${JSON.stringify(metadata.issuer)}; set CONSOLE_OAUTH_ISSUER to it`)
+  }
+  const { authorization_endpoint: authorizationEndpoint, token_endpoint: tokenEndpoint } = metadata
+  for (const endpoint of [authorizationEndpoint, tokenEndpoint]) {
+    if (!isSafeForTokens(endpoint)) {
+      throw new Error(`the endpoint is ${JSON.stringify(endpoint)}; it must be an https URL, or http on loopback`)
+    }
+  }
+  // Some providers support PKCE and do not say so.
+  const { code_challenge_methods_supported: methods = ['S256'] } = metadata
+  if (!methods.includes('S256')) throw new Error('the provider does not support PKCE with S256')
+  return { authorizationEndpoint, tokenEndpoint }
+}
+
+async function download(url: string): Promise<string> {
+  const response = await fetch(url, {
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    redirect: 'error',
+    headers: { accept: 'application/json' },
+  })
+  if (response.status !== 200) {
+    await response.body?.cancel()
+    throw new Error(`the answer has status ${response.status}`)
+  }
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true })
+    if (text.length > MAX_CHARACTERS) throw new Error(`the answer has more than ${MAX_CHARACTERS} characters`)
+  }
+  return text + decoder.decode()
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { cause, message } = error
+  return cause instanceof Error ? `${message}: ${cause.message}` : message
+}

@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest'
+
+import { inTurns } from '../src/in-turns.ts'
+
+test('turns - every item is visited once, in order', async () => {
+  for (const length of [0, 1, 255, 256, 257, 1_000]) {
+    const items = Array.from({ length }, (_, i) => i)
+    const visited: number[] = []
+    await inTurns(items, (item) => visited.push(item))
+    expect(visited).toEqual(items)
+  }
+})
+
+function workUntil(end: number): void {
+  while (performance.now() < end);
+}
+
+test('turns - a long pass lets other work run', async () => {
+  let others = 0
+  const other = setInterval(() => others++, 1)
+  await inTurns(
+    Array.from({ length: 2_560 }, (_, i) => i),
+    (item) => {
+      if (item % 256 === 0) workUntil(performance.now() + 6)
+    },
+  )
+  clearInterval(other)
+  expect(others).toBeGreaterThan(3)
+})

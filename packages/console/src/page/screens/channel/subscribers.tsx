@@ -1,0 +1,69 @@
+import type { GetData } from '../../api/client.ts'
+import { get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import type { ChannelType } from '../../components/channel-link.tsx'
+import { Empty, ErrorOf } from '../../components/feedback.tsx'
+import { count } from '../../components/format.ts'
+import { Panel } from '../../components/page.tsx'
+import { Table } from '../../components/table.tsx'
+import { UserText } from '../../components/user-text.tsx'
+
+type Kind = GetData<'/api/subscribers'>['items'][number]['kind']
+
+const KINDS: Readonly<Record<Kind, string>> = {
+  subscriber: 'Subscriber',
+  responder: 'Responder',
+  receiver: 'Waiting receiver',
+}
+
+interface SubscribersProps {
+  readonly type: ChannelType
+  readonly channel: string
+}
+
+/** The clients that get the messages of a channel, as far as this node knows them. */
+export function Subscribers({ type, channel }: SubscribersProps) {
+  const { data, error } = useData(
+    `subscribers ${type} ${channel}`,
+    (signal) => get('/api/subscribers', { type, channel }, signal),
+    5_000,
+  )
+  return (
+    <Panel
+      title={type === 'queues' ? 'Receivers' : 'Subscribers'}
+      note={
+        data && (
+          <>
+            on this node, <UserText>{data.node}</UserText>
+          </>
+        )
+      }
+    >
+      <ErrorOf error={error} />
+      {data?.items.length === 0 && (
+        <Empty>
+          {type === 'queues' ? 'No client waits for messages on this node.' : 'No client subscribes on this node.'}
+        </Empty>
+      )}
+      {data !== undefined && data.items.length > 0 && (
+        <Table
+          label="Clients on this node"
+          rows={data.items}
+          keyOf={({ client_id, kind, pattern, group }) => JSON.stringify([client_id, kind, pattern, group])}
+          columns={[
+            { id: 'client', title: 'ClientID', cell: ({ client_id }) => <UserText>{client_id}</UserText> },
+            { id: 'kind', title: 'Kind', cell: ({ kind }) => KINDS[kind] },
+            { id: 'group', title: 'Group', wideOnly: true, cell: ({ group }) => group && <UserText>{group}</UserText> },
+            {
+              id: 'pattern',
+              title: 'Pattern',
+              wideOnly: true,
+              cell: ({ pattern }) => pattern && <UserText>{pattern}</UserText>,
+            },
+            { id: 'count', title: 'Number', numeric: true, cell: (client) => count(client.count) },
+          ]}
+        />
+      )}
+    </Panel>
+  )
+}

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { SCREENS } from './screens.ts'
+import { Server } from './server.ts'
+
+const MAX_SECONDS = 8
+
+let server: Server
+beforeAll(async () => {
+  if (hasBrowser) server = await Server.start()
+}, 60_000)
+afterAll(async () => {
+  await closeBrowser()
+  await server?.[Symbol.asyncDispose]()
+})
+
+async function secondsOf(action: () => Promise<void>): Promise<number> {
+  const begin = performance.now()
+  await action()
+  return (performance.now() - begin) / 1_000
+}
+
+describe.skipIf(!hasBrowser)('in a real browser', () => {
+  test('console - a server that went away is reported within seconds, and every screen goes on when it is back', async () => {
+    await server.tool('queue_send', { channel: 'orders', body: 'before' })
+    const { page: list } = await openPage(`${server.console}#/channels/queues/orders`)
+    const { page: live } = await openPage(`${server.console}#/live`)
+    const pages = [list, live]
+    await live.locator('.badge', { hasText: 'Live' }).waitFor()
+    await list.getByRole('table', { name: 'Messages' }).getByText('before').waitFor()
+    // A page that loads itself again would lose this.
+    for (const page of pages) await page.evaluate(() => document.body.setAttribute('data-loaded', 'once'))
+
+    await server.stop()
+    const reported = await secondsOf(async () => {
+      for (const page of pages) await page.getByText('Connection lost.').waitFor()
+      await live.locator('.badge', { hasText: /Disconnected|Connecting/ }).waitFor()
+    })
+    // The last known data stay.
+    expect(await list.getByRole('table', { name: 'Messages' }).getByText('before').count()).toBe(1)
+
+    await server.resume()
+    const mended = await secondsOf(async () => {
+      for (const page of pages) await page.getByText('Connection lost.').waitFor({ state: 'detached' })
+      await live.locator('.badge', { hasText: 'Live' }).waitFor()
+    })
+    await server.tool('queue_send', { channel: 'orders', body: 'after' })
+    await list.getByRole('table', { name: 'Messages' }).getByText('after').waitFor()
+    await live.getByRole('table', { name: 'Messages' }).getByText('after').waitFor()
+    console.log(
+      `outage: reported in ${reported.toFixed(1)} s, mended ${mended.toFixed(1)} s after the server was ready`,
+    )
+    for (const page of pages) expect(await page.evaluate(() => document.body.getAttribute('data-loaded'))).toBe('once')
+    expect(reported).toBeLessThan(MAX_SECONDS)
+    expect(mended).toBeLessThan(MAX_SECONDS)
+  })
+
+  test('console - a screen that is opened while the server is away is complete when it is back', async () => {
+    const { page } = await openPage(server.console)
+    // Their scripts are loaded, as a browser keeps them.
+    for (const [key, title] of Object.entries(SCREENS)) {
+      await page.keyboard.press('g')
+      await page.keyboard.press(key)
+      await page.getByRole('heading', { level: 1, name: title }).waitFor()
+    }
+    await server.stop()
+    await page.keyboard.press('g')
+    await page.keyboard.press('c')
+    await page.getByText('Connection lost.').waitFor()
+    await server.resume()
+    await page.getByRole('table', { name: 'Channels' }).getByRole('link', { name: 'orders' }).waitFor()
+    expect(await page.getByText('Connection lost.').count()).toBe(0)
+  })
+})

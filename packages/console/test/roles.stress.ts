@@ -1,0 +1,99 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+
+import { closeBrowser, expectQuiet, hasBrowser, openPage } from './browser.ts'
+import { Server } from './server.ts'
+import { SECRET, tokenOf } from './tokens.ts'
+
+let server: Server
+beforeAll(async () => {
+  if (!hasBrowser) return
+  server = await Server.start({ API_AUTHENTICATION_ENABLE: 'true', AUTHENTICATION_SECRET: SECRET })
+  const send = { channel: 'orders', body: 'one', max_receive_count: 1, dead_letter_queue: 'orders.dead' }
+  await server.tool('queue_send', send)
+}, 60_000)
+afterAll(async () => {
+  await closeBrowser()
+  await server?.[Symbol.asyncDispose]()
+})
+
+async function signIn(page: Page, roles: readonly string[], seconds?: number): Promise<void> {
+  await page.getByLabel('Token').fill(tokenOf(SECRET, roles, seconds))
+  await page.keyboard.press('Enter')
+}
+
+/** Returns the status of an action that the page's own token asks for. */
+async function statusOf(page: Page, action: string, body: object): Promise<number> {
+  return page.evaluate(
+    async ([name, json]) => {
+      const response = await fetch(`../api/actions/${name}`, {
+        method: 'POST',
+        headers: {
+          'content-type': 'application/json',
+          authorization: `Bearer ${sessionStorage.getItem('signalbox.token')}`,
+        },
+        body: json,
+      })
+      return response.status
+    },
+    [action, JSON.stringify(body)] as const,
+  )
+}
+
+const WRITING = ['Send message', 'Purge', 'Delete', 'Edit and resend', 'Create channel', 'Send request']
+
+describe.skipIf(!hasBrowser)('in a real browser', () => {
+  test.for([
+    [['ReadOnly'], false],
+    [['ReadWrite'], true],
+    [['Admin'], true],
+  ] as const)('console - %o is offered what its role may do, and refused the rest by the API', async ([roles, may]) => {
+    const watched = await openPage(`${server.console}#/channels/queues/orders?message=1`)
+    const { page } = watched
+    await signIn(page, roles)
+    await page.getByRole('dialog').getByRole('region', { name: 'Body' }).waitFor()
+    const offered = new Set<string>()
+    for (const place of ['channels/queues/orders?message=1', 'channels', 'requests']) {
+      await page.goto(`${server.console}#/${place}`)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await page.getByText('Loading …').first().waitFor({ state: 'detached' })
+      for (const name of WRITING) {
+        // The dialog of a message makes the rest of the page inert.
+        const button = page.locator('button', { hasText: name }).first()
+        if (may && place.startsWith('channels/') && name === 'Edit and resend') await button.waitFor()
+        if ((await button.count()) > 0) offered.add(name)
+      }
+    }
+    expect([...offered].toSorted()).toEqual(may ? WRITING.toSorted() : [])
+    expect(await statusOf(page, 'purge_queue', { channel: 'nothing', dry_run: true })).toBe(may ? 200 : 403)
+    const admin = roles[0] === 'Admin'
+    expect(await statusOf(page, 'deregister_agent', { agent_id: 'nobody' })).toBe(admin ? 200 : 403)
+    expectQuiet({ ...watched, problems: watched.problems.filter((problem) => !/status of 40[134]/.test(problem)) })
+  })
+
+  test('console - a token that expires while a screen is open is asked for again, and the place is kept', async () => {
+    const { page } = await openPage(`${server.console}#/channels`)
+    await signIn(page, ['ReadOnly'], -1)
+    await page.getByLabel('Find a channel').fill('ord')
+    await page.waitForURL('**search=ord')
+    const place = page.url()
+    await page.getByText('The server refused the token').waitFor({ timeout: 20_000 })
+    expect(page.url()).toBe(place)
+    await signIn(page, ['ReadWrite'])
+    await page.getByText('1 channel', { exact: true }).waitFor()
+    expect(await page.getByLabel('Find a channel').inputValue()).toBe('ord')
+    await page.getByRole('button', { name: 'Create channel' }).waitFor()
+  })
+
+  test('console - a live tail whose token expires asks for another one, and continues', async () => {
+    const { page } = await openPage(`${server.console}#/live`)
+    await signIn(page, ['ReadOnly'], 6)
+    await page.locator('.badge', { hasText: 'Live' }).waitFor()
+    await page.getByText('The server refused the token').waitFor({ timeout: 20_000 })
+    await signIn(page, ['ReadOnly'])
+    await page.locator('.badge', { hasText: 'Live' }).waitFor()
+    await server.tool('events_publish', { channel: 'prices', body: 'after' })
+    const rows = page.getByRole('table', { name: 'Messages' }).locator('tbody tr')
+    await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining('after')])
+  })
+})
