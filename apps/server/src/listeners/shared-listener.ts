@@ -56,7 +56,7 @@ export interface SharedOptions {
   readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
-  /** Gets the parts of the connectors that operators use. @default nobody uses them */
+  /** Gets the parts of the connectors that operators use. @default operators have none */
   readonly operations?: ConnectorOperations
   readonly health: Health
   readonly metrics: Metrics
