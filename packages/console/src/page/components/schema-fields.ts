@@ -2,14 +2,14 @@
 
 type Json = Readonly<Record<string, unknown>>
 
-/** `json` is every type that has no input of its own. */
+/** `json` is every type without a separate input. */
 export type FieldKind = 'line' | 'text' | 'number' | 'choice' | 'lines' | 'json'
 
 export interface SchemaField {
   readonly name: string
   readonly kind: FieldKind
   readonly required: boolean
-  /** What the field means, and its form, if the input does not show it. */
+  /** The meaning of the field, and its form if the input does not show it. */
   readonly hint: string
   /** The allowed values of a choice; suggestions for a line. */
   readonly options: readonly string[]
