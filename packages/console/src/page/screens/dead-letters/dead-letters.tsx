@@ -1,13 +1,14 @@
-import { useData } from '../../api/use-data.ts'
+import { get } from '../../api/client.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
 import { Search } from '../../components/fields.tsx'
 import { count } from '../../components/format.ts'
 import { Page } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
+import { Ago } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
-import { findDeadLetterQueues } from './find-queues.ts'
 import { Groups } from './groups.tsx'
 import { Redrives } from './redrives.tsx'
 
@@ -32,31 +33,45 @@ export function DeadLetters({ place }: ScreenProps) {
 }
 
 function QueueList() {
-  const { data, error, loading } = useData('dead-letter queues', findDeadLetterQueues, 30_000)
+  const { data, error, loading } = usePages(
+    'dead-letter queues',
+    (cursor, signal) => get('/api/dead_letter_queues', cursor, signal),
+    10_000,
+  )
   return (
     <>
       <ErrorOf error={error} />
       {loading && <Loading />}
-      {data?.length === 0 && (
-        <Empty>
-          No queue holds dead letters. Of many queues only the 60 deepest are searched: enter the name of another one.
-        </Empty>
-      )}
+      {data?.length === 0 && <Empty>No queue holds dead letters.</Empty>}
       {data !== undefined && data.length > 0 && (
         <Table
           label="Dead-letter queues"
           rows={data}
-          keyOf={({ name }) => name}
-          onOpen={({ name }) => setQuery({ channel: name })}
+          keyOf={(queue) => queue.channel}
+          onOpen={(queue) => setQuery({ channel: queue.channel })}
           columns={[
             {
               id: 'name',
               title: 'Dead-letter queue',
-              cell: ({ name }) => (
-                <a href={href(['dead-letters'], { channel: name })}>
-                  <UserText>{name}</UserText>
+              cell: (queue) => (
+                <a href={href(['dead-letters'], { channel: queue.channel })}>
+                  <UserText>{queue.channel}</UserText>
                 </a>
               ),
+            },
+            {
+              id: 'sources',
+              title: 'From',
+              wideOnly: true,
+              cell: ({ sources }) => <UserText>{sources.map(({ source }) => source).join(', ')}</UserText>,
+            },
+            {
+              id: 'oldest',
+              title: 'Oldest',
+              numeric: true,
+              width: '9rem',
+              wideOnly: true,
+              cell: ({ oldest }) => <Ago value={oldest} />,
             },
             {
               id: 'waiting',
