@@ -15,7 +15,7 @@ function loadedBy(text: string, pattern: RegExp): readonly string[] {
 /** Returns the scripts and styles that the start page needs before its first screen is complete. */
 function firstScreen(folder: string): ReadonlySet<string> {
   const assets = join(folder, 'assets')
-  const [overview] = readdirSync(assets).filter((name) => /^overview-[\w-]+\.js$/.test(name))
+  const overview = readdirSync(assets).find((name) => /^overview-[\w-]+\.js$/.test(name))
   if (overview === undefined) throw new Error('the page has no script of the overview')
   const needed = new Set<string>()
   const add = (name: string): void => {
