@@ -26,9 +26,15 @@ const boundaries = BOUNDARIES.filter(({ private: isPrivate }) => !isPrivate).map
   },
 }))
 
-/** Only engines import the Engine port. The entries `internal`, `settings` and `fastify` are for every package that may import theirs. */
+/** Only engines import the Engine port. The entries `internal`, `settings`, `fastify` and `events` are for every package that may import theirs. */
 function entriesFor(folder: string, imports: readonly string[]): readonly string[] {
-  const shared = imports.flatMap((name) => [name, `${name}/internal`, `${name}/settings`, `${name}/fastify`])
+  const shared = imports.flatMap((name) => [
+    name,
+    `${name}/internal`,
+    `${name}/settings`,
+    `${name}/fastify`,
+    `${name}/events`,
+  ])
   return folder.startsWith('packages/engine-') ? [...shared, '@signalbox/broker-core/engine'] : shared
 }
 

@@ -1,7 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
-import { AuditLog } from '@signalbox/management-api'
+import { AuditLog } from '@signalbox/management-api/fastify'
 
 import { AgentAudit } from './agents/agent-audit.ts'
 import { openSigningKeys } from './agents/card-keys.ts'
@@ -9,7 +9,7 @@ import { managedAgents } from './agents/managed-agents.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins } from './config/setting-statuses.ts'
-import { mcpEvents, mcpEventTypes } from './events/mcp-events.ts'
+import { mcpEventTypes, openMcpEvents } from './events/mcp-events.ts'
 import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
 import { Health } from './health/health.ts'
 import { healthOf } from './health/node-health.ts'
@@ -264,7 +264,7 @@ async function open(
     system,
     agents,
     push: webhooks?.push,
-    events: mcpEvents(config, { system, types: eventTypes, webhooks: webhooks?.events }),
+    events: await openMcpEvents(config, { system, types: eventTypes, webhooks: webhooks?.events }),
     tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,
     cardKeys,

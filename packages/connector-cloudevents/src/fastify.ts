@@ -5,7 +5,7 @@ import { served, withPlugin } from '@signalbox/http-kit/fastify'
 import type { CeConnector } from './connector.ts'
 import { openCeConnector } from './connector.ts'
 import type { CeConnectorOptions } from './options.ts'
-import { PUSH_PATH } from './push/push-route.ts'
+import { PUSH_PATH } from './push/push-target.ts'
 import { CE_ROUTES } from './routes/index.ts'
 
 /** The CloudEvents endpoint with a Fastify plugin. */

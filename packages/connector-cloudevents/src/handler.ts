@@ -13,16 +13,8 @@ import type { IncomingEvent } from './event/incoming-event.ts'
 import { CeExchange } from './ce-exchange.ts'
 import type { CeOutcome, ResolvedCeOptions } from './options.ts'
 import { PendingRequests } from './pending-requests.ts'
-import type { PushTarget } from './push/push-route.ts'
-import {
-  hasPushBody,
-  MAX_PUSH_BYTES,
-  PUSH_PATH,
-  pushCall,
-  pushMethods,
-  pushTarget,
-  refuseQuery,
-} from './push/push-route.ts'
+import type { PushTarget } from './push/push-target.ts'
+import { hasPushBody, MAX_PUSH_BYTES, PUSH_PATH, pushMethods, pushTarget, refuseQuery } from './push/push-target.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
 import type { CeEnvironment, CeRoute } from './routes/route.ts'
@@ -153,9 +145,12 @@ export class CeEndpoint {
   #runPush(exchange: CeExchange, caller: ConnectionCaller, target: PushTarget, body: Uint8Array | undefined): void {
     const { push } = this.#options
     if (push === undefined) return
+    const { method = '' } = exchange.request
     this.#inFlight.begin()
     exchange.hold?.retain()
-    pushCall(push, { broker: caller.handle(this.#broker), method: exchange.request.method ?? '', target, body })
+    // Webhooks are off by default, so the modules for subscriptions are loaded at the first call.
+    import('./push/push-route.ts')
+      .then(({ pushCall }) => pushCall(push, { broker: caller.handle(this.#broker), method, target, body }))
       .then(
         ({ status, text }) => exchange.answerPlain(status, text),
         (error: unknown) => this.#fail(exchange, error),

@@ -31,12 +31,14 @@ import {
   readWatchedTasks,
   refuseCursor,
 } from './methods.ts'
-import { EventMethods } from './events/event-methods.ts'
+import type { EventMethods } from './events/event-methods.ts'
+import { eventMethodsOf } from './events/mcp-events.ts'
 import { RequestStates } from './input/request-state.ts'
 import { ProtectedResource } from './oauth/protected-resource.ts'
 import { mcpOperations } from './operations.ts'
 import type { McpOperations } from './operations.ts'
-import type { McpOutcome, ResolvedMcpOptions } from './options.ts'
+import type { McpOutcome } from './hooks.ts'
+import type { ResolvedMcpOptions } from './options.ts'
 import { TaskMethods } from './tasks/task-methods.ts'
 import { TaskRequests } from './tasks/task-requests.ts'
 import { Tasks } from './tasks/tasks.ts'
@@ -114,7 +116,7 @@ export class McpEndpoint {
       })
     this.#eventMethods =
       options.events &&
-      new EventMethods(options.events, {
+      eventMethodsOf(options.events, {
         broker,
         anonymous: options.authenticator.anonymous === true,
         openStream: (exchange, caller) => this.#openStream(exchange, caller),

@@ -18,7 +18,7 @@ import type { JsonObject, JsonRpcMessage, RequestHead, Unsettled } from '@signal
 import type { AcceptedMediaTypes } from './accept.ts'
 import { acceptedBy } from './accept.ts'
 import type { ProtectedResource } from './oauth/protected-resource.ts'
-import type { McpOutcome } from './options.ts'
+import type { McpOutcome } from './hooks.ts'
 import type { ClientCapabilities } from './wire/client-capabilities.ts'
 import { capabilitiesIn, checkStateless, namesRevision } from './wire/request-meta.ts'
 import type { ResultType, Revision } from './wire/revision.ts'

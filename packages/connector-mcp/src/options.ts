@@ -12,49 +12,14 @@ import {
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { McpCardOptions } from './card/server-card.ts'
-import type { EventsOptions, ResolvedEventsOptions } from './events/options.ts'
-import { resolveEventsOptions } from './events/options.ts'
+import { McpEvents } from './events/mcp-events.ts'
+import type { McpHooks } from './hooks.ts'
 import type { StateKey } from './input/state-key.ts'
 import { randomStateKey } from './input/state-key.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import type { ServerInfo } from './wire/revision.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
-
-/** The outcome of one HTTP request. */
-export type McpOutcome =
-  | 'success'
-  /** A tool result with `isError`. */
-  | 'tool_error'
-  /** A JSON-RPC error. */
-  | 'error'
-  | 'unauthenticated'
-  | 'origin_refused'
-  /** A limit of the front door. */
-  | 'limited'
-  | 'cancelled'
-  | 'disconnected'
-
-export interface McpRequestEvent {
-  /** A supported MCP method; `notification`, `GET` or `DELETE`; otherwise `unknown`. */
-  readonly method: string
-  /** The name of the tool, for a call of a known tool. */
-  readonly tool: string | undefined
-  readonly outcome: McpOutcome
-  /** Time from the arrival of the headers to the end of the answer, in seconds; for GET, to the start of the stream. */
-  readonly seconds: number
-}
-
-/** Callbacks on the message path. They must be quick; their errors are dropped. */
-export interface McpHooks {
-  requestFinished?(event: McpRequestEvent): void
-  /**
-   * Receives a failure that no client sees, such as a bug or a store that refused a settlement, for the log.
-   * @default one line on stderr
-   */
-  failed?(error: unknown, request?: HttpRequest): void
-}
 
 export interface McpConnectorOptions extends ConnectorOptions {
   /** The path of the endpoint in Fastify. The handler serves any path. @default '/mcp' */
@@ -83,10 +48,10 @@ export interface McpConnectorOptions extends ConnectorOptions {
   readonly tasks?: TaskOptions
   /**
    * The extension Events of revision 2026-07-28: clients poll, stream and subscribe to the messages of channels. The
-   * extension is not settled, so its methods can change.
+   * extension is not settled, so its methods can change. The value is that of `mcpEvents` of the entry `./events`.
    * @default none
    */
-  readonly events?: EventsOptions
+  readonly events?: McpEvents
   /**
    * Returns the key of 32 bytes that signs the `requestState` of calls that wait for input. Nodes that serve the same
    * clients need the same key, such as that of `brokerStateKey(system)`. Called at the first such call.
@@ -143,9 +108,8 @@ type Unresolved =
   | 'card'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
+  Pick<McpConnectorOptions, 'agents' | 'events' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
     readonly tasks?: ResolvedTaskOptions
-    readonly events?: ResolvedEventsOptions
   }
 
 const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
@@ -170,11 +134,10 @@ const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
 /** @throws RangeError for a number that is out of range, TypeError for an unknown option or another type */
 export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOptions {
   checkOptions('mcpConnector', given, OPTION_TYPES)
-  const { tasks, events, ...options } = given
+  const { tasks, ...options } = given
   const resolved: ResolvedMcpOptions = {
     ...options,
     ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
-    ...(events === undefined ? {} : { events: resolveEventsOptions(events) }),
     path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     stateKey: options.stateKey ?? randomStateKey(),
@@ -188,6 +151,11 @@ export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOption
     serverInfo: options.serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
     instructions: options.instructions ?? INSTRUCTIONS,
     hooks: options.hooks ?? {},
+  }
+  if (options.events !== undefined && !(options.events instanceof McpEvents)) {
+    throw new TypeError(
+      'mcpConnector: events: the value is not allowed; allowed: the result of mcpEvents() of @signalbox/connector-mcp/events',
+    )
   }
   atLeast('maxBodyBytes', resolved.maxBodyBytes, 1)
   atLeast('maxStreams', resolved.maxStreams, 0)

@@ -13,8 +13,10 @@ import { testFolder } from '@signalbox/testkit/test-folder'
 import { EndpointPolicy, openWebhooks } from '@signalbox/webhooks'
 import { onTestFinished } from 'vitest'
 
-import type { EventsOptions, EventTypeOptions, McpConnectorOptions } from '../src/index.ts'
-import { eventWebhookFormat, mcpConnector } from '../src/index.ts'
+import type { EventsOptions, EventTypeOptions } from '../src/events.ts'
+import { eventWebhookFormat, mcpEvents } from '../src/events.ts'
+import type { McpConnectorOptions } from '../src/index.ts'
+import { mcpConnector } from '../src/index.ts'
 import type { RpcAnswer } from './mcp-host.ts'
 import { statelessRequest } from './stateless-client.ts'
 
@@ -95,7 +97,7 @@ export async function startEventHost(options: EventHostOptions = {}): Promise<Ev
   const connector = mcpConnector(broker, {
     ...(pushes || policy !== undefined ? { authenticator: named } : {}),
     ...options.connector,
-    events: {
+    events: mcpEvents({
       system,
       types,
       ...(webhooks === undefined
@@ -107,7 +109,7 @@ export async function startEventHost(options: EventHostOptions = {}): Promise<Ev
             },
           }),
       ...options.events,
-    },
+    }),
     hooks: { failed },
   })
   const server = createServer(connector.handler).listen(0, '127.0.0.1')

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { expect, test, vi } from 'vitest'
 
+import type { EventsOptions } from '../src/events.ts'
+import { mcpEvents } from '../src/events.ts'
 import { createMcpFetchHandler, mcpConnector } from '../src/index.ts'
 import { mcpConnector as fastifyConnector } from '../src/fastify.ts'
 import { startHost } from './mcp-host.ts'
@@ -25,6 +27,16 @@ test.each(Object.entries(FACTORIES))('options - %s checks the broker and the opt
     /^mcpConnector: maxStream: unknown option; did you mean maxStreams\?; allowed: .*; drainMs: "5" is not allowed; allowed: a number$/,
   )
   expect(callWith(factory, broker, { tasks: {} })).toThrow('mcpConnector tasks: store: it is missing')
+  expect(callWith(factory, broker, { events: {} })).toThrow('allowed: the result of mcpEvents()')
+})
+
+test('options - mcpEvents checks its options and the event types', async () => {
+  const { system } = await startHost()
+  expect(callWith(mcpEvents, {})).toThrow('mcpEvents: system: it is missing')
+  expect(callWith(mcpEvents, { system, codes: 'new' })).toThrow('events.codes: new; allowed are auto, sketch, sep')
+  expect(() => mcpEvents({ system, heartbeatMs: 0 })).toThrow('allowed is a number from 1 to 30000')
+  const type: EventsOptions['types'] = [{ name: 'a b', description: '', channel: 'orders', payloadSchema: {} }]
+  expect(() => mcpEvents({ system, types: type })).toThrow('event type "a b": the name must have 1 to 128 letters')
 })
 
 test('options - an engine that was not awaited is named', () => {

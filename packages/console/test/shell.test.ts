@@ -28,7 +28,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
 
   test('console - ? lists the keys, Escape closes the list and returns the focus', async () => {
     const { page } = await openPage(server.console)
-    const link = page.getByRole('link', { name: 'Agents' })
+    const link = page.getByRole('navigation').getByRole('link', { name: 'Agents' })
     await link.focus()
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()

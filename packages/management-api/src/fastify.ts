@@ -7,6 +7,7 @@ import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
 import { OperatorAdmission } from './access/operator-admission.ts'
+import { ownSecurity } from './access/own-security.ts'
 import { addActionRoutes } from './actions/action-route.ts'
 import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
@@ -21,20 +22,22 @@ import { addMonitorRoutes } from './monitor/monitor-route.ts'
 import { ChannelIndex } from './channels/channel-index.ts'
 import { History } from './history/history.ts'
 import { Monitors } from './monitor/monitors.ts'
-import { openApiDocument } from './openapi/document.ts'
-import { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 import type { ManagementControl } from './management-control.ts'
 import type { ManagementOptions } from './options.ts'
 import type { ManagementServices } from './ports.ts'
 import { queryOf } from './query.ts'
 import { OpenRequests } from './requests/open-requests.ts'
-import { ROUTES } from './routes/index.ts'
-import { OBSERVER } from './routes/statistics.ts'
-import { ownSecurity } from './routes/security.ts'
+import { READING_PATHS, READING_ROLE } from './route-table.ts'
 import type { ManagementEnvironment } from './routes/route.ts'
 import { Attachments } from './statistics/attachments.ts'
+import { OBSERVER } from './statistics/observer.ts'
 import { Statistics } from './statistics/statistics.ts'
 import { MessageTrail } from './trace/message-trail.ts'
+
+export { AuditLog } from './audit/audit-log.ts'
+
+/** Loads the modules that answer requests, at the first request: a start and its probes do not need them. */
+const requestHandlers = () => import('./request-handlers.ts')
 
 /** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
 export interface ManagementApi extends Omit<Connector, 'handler'>, FastifyMount, ManagementControl {}
@@ -146,7 +149,7 @@ class ManagementEndpoint {
     this.#addMetrics(app)
     this.#addDocument(app)
     this.#addReadingRoutes(app)
-    addActionRoutes(app, {
+    const actionParts = {
       admission: this.#admission,
       audit: this.audit,
       settlements: this.#settlements,
@@ -154,9 +157,10 @@ class ManagementEndpoint {
       redrives: this.#environment.redrives,
       trail: this.#environment.trail,
       maxWaitMs,
-      failed: (error) => this.#failed(error),
+      failed: (error: unknown) => this.#failed(error),
       services: () => this.#ready(),
-    })
+    }
+    addActionRoutes(app, actionParts, async () => (await requestHandlers()).serveAction)
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
     const { authenticator = anonymousOperator, console } = this.#options
     addSignInRoute(app, { required: authenticator.anonymous !== true, oauth: console?.oauth })
@@ -185,17 +189,22 @@ class ManagementEndpoint {
     app.get(
       '/openapi.json',
       { onRequest: this.#admission.hook('ReadOnly', '/openapi.json') },
-      async (_request, reply) =>
-        reply.headers(JSON_HEADERS).send(JSON.stringify(openApiDocument([...MANAGEMENT_ROUTES, ...routes()], info))),
+      async (_request, reply) => {
+        const [{ MANAGEMENT_ROUTES, openApiDocument }, others] = await Promise.all([requestHandlers(), routes()])
+        return reply
+          .headers(JSON_HEADERS)
+          .send(JSON.stringify(openApiDocument([...MANAGEMENT_ROUTES, ...others], info)))
+      },
     )
   }
 
   #addReadingRoutes(app: FastifyInstance): void {
-    for (const route of ROUTES) {
-      for (const path of route.paths) {
-        app.get(path, { onRequest: this.#admission.hook(route.role, path) }, async (request, reply) => {
+    for (const paths of READING_PATHS) {
+      for (const path of paths) {
+        app.get(path, { onRequest: this.#admission.hook(READING_ROLE, path) }, async (request, reply) => {
           const services = this.#ready()
-          const run = route.prepare(queryOf(request))
+          const { readingRoute } = await requestHandlers()
+          const run = readingRoute(paths[0]).prepare(queryOf(request))
           const operator = this.#admission.operator(request)
           const data = await run({ operator, services, environment: this.#environment })
           return sendEnvelope(reply, 200, success(data))

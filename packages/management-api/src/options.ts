@@ -51,9 +51,11 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
   readonly monitors?: MonitorsOptions
   /**
    * Additional content of the OpenAPI document: its version, addresses, and the routes of other
-   * listeners.
+   * listeners, which are asked for at each request for the document.
    */
-  readonly document: DocumentInfo & { readonly routes?: () => readonly DocumentedRoute[] }
+  readonly document: DocumentInfo & {
+    readonly routes?: () => readonly DocumentedRoute[] | Promise<readonly DocumentedRoute[]>
+  }
   /** The operator console at `/console/`. @default none */
   readonly console?: ConsoleOptions | undefined
   /** The time for clients to read answers with messages when the API closes, in ms; 0 does not wait. @default 1000 */

@@ -117,6 +117,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/dead_letters': '?channel=q',
     '/api/trace': '?id=x',
     '/api/agent_card': '?agent_id=a',
+    '/api/subscribers': '?type=events&channel=e',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }
   for (const { method, path, responses } of MANAGEMENT_ROUTES) {

@@ -1,6 +1,6 @@
 import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
-import type { EventTypeOptions } from '@signalbox/connector-mcp'
-import { eventWebhookFormat } from '@signalbox/connector-mcp'
+import type { EventTypeOptions } from '@signalbox/connector-mcp/events'
+import { eventWebhookFormat } from '@signalbox/connector-mcp/events'
 import { argumentProblems, isJsonObject, problemsText } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'

@@ -1,5 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { EventsOptions, EventTypeOptions, EventWebhooks } from '@signalbox/connector-mcp'
+import type { EventTypeOptions, EventWebhooks, McpEvents } from '@signalbox/connector-mcp/events'
 
 import type { Config } from '../config/schema.ts'
 
@@ -21,11 +21,12 @@ export async function mcpEventTypes({ connectors: { mcp } }: Config): Promise<re
   return readEventTypes(mcp.eventTypesFile)
 }
 
-/** Returns the options of the events of `/mcp`; `undefined` if they are turned off. */
-export function mcpEvents(
+/** Returns the events of `/mcp`; `undefined` if they are turned off: their modules are not loaded then. */
+export async function openMcpEvents(
   { connectors: { mcp } }: Config,
   { system, types, webhooks }: EventParts,
-): EventsOptions | undefined {
+): Promise<McpEvents | undefined> {
   if (!mcp.events) return undefined
-  return { system, types, codes: mcp.eventCodes, ...(webhooks === undefined ? {} : { webhooks }) }
+  const { mcpEvents } = await import('@signalbox/connector-mcp/events')
+  return mcpEvents({ system, types, codes: mcp.eventCodes, ...(webhooks === undefined ? {} : { webhooks }) })
 }

@@ -3,7 +3,7 @@ import type { CardKeys } from '@signalbox/connector-a2a'
 import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { ceConnector } from '@signalbox/connector-cloudevents/fastify'
-import type { EventsOptions, TaskOptions } from '@signalbox/connector-mcp'
+import type { McpEvents, TaskOptions } from '@signalbox/connector-mcp'
 import { brokerStateKey } from '@signalbox/connector-mcp'
 import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import type { Connector } from '@signalbox/http-kit'
@@ -46,7 +46,7 @@ export interface SharedOptions {
   /** Absent if calls of `/mcp` cannot become tasks. */
   readonly tasks?: TaskOptions | undefined
   /** Absent if `/mcp` has no events. */
-  readonly events?: EventsOptions | undefined
+  readonly events?: McpEvents | undefined
   readonly authenticator: Authenticator
   /** The keys that sign agent cards. @default none */
   readonly cardKeys?: CardKeys
@@ -56,7 +56,7 @@ export interface SharedOptions {
   readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
-  /** Gets the parts of the connectors that operators use. @default nobody uses them */
+  /** Gets the parts of the connectors that operators use. @default operators have none */
   readonly operations?: ConnectorOperations
   readonly health: Health
   readonly metrics: Metrics

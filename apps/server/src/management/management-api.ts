@@ -1,5 +1,5 @@
 import type { Authenticator } from '@signalbox/http-kit'
-import type { AuditLog } from '@signalbox/management-api'
+import type { AuditLog, DocumentedRoute } from '@signalbox/management-api'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import { managementApi } from '@signalbox/management-api/fastify'
 
@@ -16,7 +16,6 @@ import type { Metrics } from '../metrics/metrics.ts'
 import { consoleOAuth } from '../security/console-oauth.ts'
 import type { SecurityState } from '../security/security-state.ts'
 import { VERSION } from '../version.ts'
-import { sharedRoutes } from './shared-routes.ts'
 
 export interface ManagementParts {
   readonly config: Config
@@ -41,6 +40,12 @@ async function consoleFolder(): Promise<string> {
   return consolePage()
 }
 
+/** The OpenAPI document alone needs these modules. */
+async function documentedRoutes(config: Config): Promise<readonly DocumentedRoute[]> {
+  const { sharedRoutes } = await import('./shared-routes.ts')
+  return sharedRoutes(config)
+}
+
 /** Creates the management API according to the configuration. It exists before the broker does. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
   const { config, health, metrics, log, audit, authenticator, frontDoor, origins, security } = parts
@@ -58,7 +63,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     metrics,
     streams: () => metrics.openStreams(),
     audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
-    document: { version: VERSION, routes: () => sharedRoutes(config) },
+    document: { version: VERSION, routes: () => documentedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
     hooks: {
       failed: (error, request) => log.error({ err: error, ...requestFields(request) }, 'management API failed'),

@@ -3,8 +3,9 @@ import type { InFlight } from '@signalbox/http-kit'
 import type { AgentCard, AgentQuery, AgentReply } from '@signalbox/registry'
 import { decodeAgentQuery, encodeAgentReply } from '@signalbox/registry'
 
-import { publishStreamCancel, relayAgentStream } from '../stream/index.ts'
+import { publishStreamCancel } from '../stream/index.ts'
 import type { NodeBudget, StreamLimits } from '../stream/index.ts'
+import type { relayAgentStream } from '../stream/relay/relay-agent-stream.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
@@ -132,15 +133,19 @@ export class ServedAgent {
 
   async #stream(call: CallUnderWay, streamId: string, requesterGone: AbortSignal): Promise<AgentReply> {
     let relayed: CallResult | undefined
+    let relay: typeof relayAgentStream | undefined
     try {
+      // A node without streams does not load the relay. Before the call, so that no event of the agent waits for it.
+      relay = (await import('../stream/relay/relay-agent-stream.ts')).relayAgentStream
+      if (this.#node.stopped.aborted) return SHUTTING_DOWN
       const result = await this.#send(call, requesterGone)
       if (result.events !== undefined) relayed = result
       if (relayed === undefined && requesterGone.aborted && isCancelled(call.query))
         await this.#notifyCancelled(call, streamId)
       return result.reply
     } finally {
-      if (relayed === undefined) this.#finish(call.place)
-      else this.#relay(call, streamId, relayed).catch((error: unknown) => this.#node.failed(error))
+      if (relay === undefined || relayed === undefined) this.#finish(call.place)
+      else this.#relay(call, streamId, relayed, relay).catch((error: unknown) => this.#node.failed(error))
     }
   }
 
@@ -148,11 +153,12 @@ export class ServedAgent {
     call: CallUnderWay,
     streamId: string,
     { events: response, converter: events }: CallResult,
+    relay: typeof relayAgentStream,
   ): Promise<void> {
     const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
     try {
       if (response === undefined) return
-      const { cancelled } = await relayAgentStream({
+      const { cancelled } = await relay({
         system,
         streamId,
         response,

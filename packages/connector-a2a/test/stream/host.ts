@@ -13,7 +13,8 @@ import { agentChannel, AgentRequests, decodeAgentQuery, encodeAgentReply } from 
 import { onTestFinished } from 'vitest'
 
 import type { RelayEnd, StreamEnd, StreamLimits } from '../../src/stream/index.ts'
-import { NodeBudget, openAgentStream, publishStreamCancel, relayAgentStream } from '../../src/stream/index.ts'
+import { NodeBudget, openAgentStream, publishStreamCancel } from '../../src/stream/index.ts'
+import { relayAgentStream } from '../../src/stream/relay/relay-agent-stream.ts'
 
 /** How the two halves of a stream are put together, and what the test wants to shorten. */
 export interface HostOptions {

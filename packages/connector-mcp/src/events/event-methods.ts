@@ -21,7 +21,7 @@ import { EventStream } from './event-stream.ts'
 import type { SubscriptionParts } from './event-subscriptions.ts'
 import { subscribeEndpoint, unsubscribeEndpoint } from './event-subscriptions.ts'
 import type { EventType } from './event-types.ts'
-import { createEventTypes, modesFor } from './event-types.ts'
+import { modesFor } from './event-types.ts'
 import type { ResolvedEventsOptions } from './options.ts'
 import { pollEvents } from './poll.ts'
 
@@ -52,10 +52,13 @@ export class EventMethods {
   /** The functions that complete the open streams. */
   readonly #streams = new Set<() => void>()
 
-  /** @throws RangeError for a type of an operator that is not valid */
-  constructor(options: ResolvedEventsOptions, environment: EventMethodsEnvironment) {
+  constructor(
+    options: ResolvedEventsOptions,
+    types: ReadonlyMap<string, EventType>,
+    environment: EventMethodsEnvironment,
+  ) {
     this.#options = options
-    this.#types = createEventTypes(options.types)
+    this.#types = types
     this.#environment = environment
   }
 

@@ -39,7 +39,7 @@ const MAX_HEARTBEAT_MS = 30_000
 
 /** @throws TypeError for an unknown option, another type, or no handle; RangeError for a value that is not allowed */
 export function resolveEventsOptions(options: EventsOptions): ResolvedEventsOptions {
-  checkOptions('mcpConnector events', options, OPTION_TYPES, ['system'])
+  checkOptions('mcpEvents', options, OPTION_TYPES, ['system'])
   const { codes = 'auto', heartbeatMs = HEARTBEAT_MS, types = [] } = options
   if (!EVENTS_CODE_FAMILIES.includes(codes)) {
     throw new RangeError(`events.codes: ${codes}; allowed are ${EVENTS_CODE_FAMILIES.join(', ')}`)

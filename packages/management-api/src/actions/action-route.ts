@@ -1,114 +1,22 @@
-import { Buffer } from 'node:buffer'
+import type { FastifyInstance } from 'fastify'
 
-import { compileQuery } from '@signalbox/http-kit'
-import type { Settlement, Settlements } from '@signalbox/http-kit'
-import { takeOver } from '@signalbox/http-kit/fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { Type } from 'typebox'
-
-import { managementRefusal } from '../access/management-exchange.ts'
-import type { OperatorAdmission } from '../access/operator-admission.ts'
-import type { AuditEvent } from '../audit/audit-entry.ts'
-import type { AuditLog } from '../audit/audit-log.ts'
-import type { Redrives } from '../dead-letters/redrives.ts'
-import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
-import { invalidParameters, toManagementError } from '../errors.ts'
-import { jsonBody } from '../json-body.ts'
-import type { AgentCallStream, ManagementServices } from '../ports.ts'
-import type { MessageTrail } from '../trace/message-trail.ts'
-import { queryOf } from '../query.ts'
-import type { ManagementAction, ActionCall, Target } from './action.ts'
-import { STRICT } from './action.ts'
-import { ACTIONS } from './index.ts'
-import type { RunningActions } from './running-actions.ts'
-
-export interface ActionRoutes {
-  readonly admission: OperatorAdmission
-  readonly audit: AuditLog
-  readonly settlements: Settlements
-  readonly running: RunningActions
-  readonly redrives: Redrives
-  readonly trail: MessageTrail
-  readonly maxWaitMs: number
-  /** Reports a failure that no operator gets. */
-  readonly failed: (error: unknown) => void
-  /** @throws ManagementError NOT_READY */
-  readonly services: () => ManagementServices
-}
-
-const refuseQuery = compileQuery(Type.Object({}, STRICT), invalidParameters)
-
-type ActionRequest = FastifyRequest<{ Body: Buffer | null | undefined }>
+import { ACTION_NAMES, ACTION_ROLES } from '../route-table.ts'
+import type { ActionParts, ActionRequest, serveAction } from './serve-action.ts'
 
 /**
- * Adds `POST /api/actions/{action}`, one route for each action. Every admitted request is audited,
- * with its outcome.
+ * Adds `POST /api/actions/{action}`, one route for each action.
+ * @param load Loads the function that runs the actions
  */
-export function addActionRoutes(app: FastifyInstance, context: ActionRoutes): void {
-  for (const action of ACTIONS) {
-    const onRequest = context.admission.hook(action.role, action.name)
-    app.post(`/api/actions/${action.name}`, { onRequest }, (request: ActionRequest, reply) =>
-      serve(action, request, reply, context),
-    )
+export function addActionRoutes(
+  app: FastifyInstance,
+  parts: ActionParts,
+  load: () => Promise<typeof serveAction>,
+): void {
+  for (const name of ACTION_NAMES) {
+    const onRequest = parts.admission.hook(ACTION_ROLES[name], name)
+    app.post(`/api/actions/${name}`, { onRequest }, async (request: ActionRequest, reply) => {
+      const serve = await load()
+      return serve(name, request, reply, parts)
+    })
   }
-}
-
-async function serve(
-  action: ManagementAction,
-  request: ActionRequest,
-  reply: FastifyReply,
-  { admission, audit, settlements, running, redrives, trail, maxWaitMs, failed, services }: ActionRoutes,
-): Promise<FastifyReply> {
-  const available = services()
-  const operator = admission.operator(request)
-  let target: Target = {}
-  const record = (end: Pick<AuditEvent, 'outcome' | 'code' | 'detail'>): void =>
-    audit.record({ client: operator.clientId, action: action.name, address: operator.address, ...target, ...end })
-  let settlement: Settlement | undefined
-  let stream: AgentCallStream | undefined
-  const { hold } = admission.exchange(request)
-  const signal = running.begin(reply.raw)
-  const call: ActionCall = {
-    operator,
-    broker: available.broker.as(operator),
-    services: available,
-    redrives,
-    trail,
-    signal,
-    maxWaitMs,
-    settleLater: (later) => (settlement = later),
-    becomeStream: () => {
-      const refusal = hold?.toStream()
-      if (refusal !== undefined) throw managementRefusal(refusal)
-    },
-    answerWith: (answer) => (stream = answer),
-  }
-  try {
-    refuseQuery(queryOf(request))
-    const prepared = action.prepare(jsonBody(request))
-    target = prepared.target
-    const { data, ...detail } = await prepared.run(call)
-    record({ outcome: 'success', ...detail })
-    if (stream !== undefined) {
-      const { expiresAt: endsAt } = operator
-      const headers = takeOver(reply)
-      const options = { headers, ...(endsAt === undefined ? {} : { endsAt }), ...(hold === undefined ? {} : { hold }) }
-      await stream.pipeTo(reply.raw, options).catch((error: unknown) => failed(error))
-      return reply
-    }
-    if (settlement === undefined) return await sendEnvelope(reply, 200, success(data))
-    answerAndSettle(reply, JSON.stringify(success(data)), settlement, settlements)
-    return reply
-  } catch (error) {
-    record({ outcome: 'failure', code: toManagementError(error).code })
-    throw error
-  } finally {
-    running.finish(reply.raw)
-  }
-}
-
-function answerAndSettle(reply: FastifyReply, text: string, settlement: Settlement, settlements: Settlements): void {
-  const headers = takeOver(reply)
-  reply.raw.writeHead(200, { ...headers, ...JSON_HEADERS, 'content-length': Buffer.byteLength(text) })
-  settlements.deliver(reply.raw, text, settlement)
 }

@@ -1,6 +1,6 @@
 import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
 import { compileArguments } from '@signalbox/http-kit'
-import type { ArgumentRule, Role, Settlement } from '@signalbox/http-kit'
+import type { ArgumentRule, Settlement } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from '../access/operator.ts'
@@ -8,6 +8,7 @@ import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { Redrives } from '../dead-letters/redrives.ts'
 import { invalidArguments } from '../errors.ts'
 import type { AgentCallStream, ManagementServices } from '../ports.ts'
+import type { ActionName } from '../route-table.ts'
 import type { MessageTrail } from '../trace/message-trail.ts'
 
 /** The context of one call of an action. */
@@ -42,10 +43,8 @@ export type Target = Pick<AuditEvent, 'type' | 'channel' | 'agent'>
 
 interface ActionSource<Input extends TObject, Data extends TSchema> {
   /** The last part of the action's path. */
-  readonly name: string
+  readonly name: ActionName
   readonly summary: string
-  /** @default 'ReadWrite' */
-  readonly role?: Role
   readonly input: Input
   readonly data: Data
   /** True if the answer is a stream of server-sent events. @default false */
@@ -66,9 +65,8 @@ export interface PreparedAction {
 
 /** A management action, as the route runs it. */
 export interface ManagementAction {
-  readonly name: string
+  readonly name: ActionName
   readonly summary: string
-  readonly role: Role
   readonly input: TObject
   readonly data: TSchema
   readonly answersEvents: boolean
@@ -80,7 +78,7 @@ export interface ManagementAction {
 export function defineAction<Input extends TObject, Data extends TSchema>(
   source: ActionSource<Input, Data>,
 ): ManagementAction {
-  const { name, summary, role = 'ReadWrite', input, data, answersEvents = false } = source
+  const { name, summary, input, data, answersEvents = false } = source
   const check = compileArguments({
     whose: 'action',
     input,
@@ -90,7 +88,6 @@ export function defineAction<Input extends TObject, Data extends TSchema>(
   return {
     name,
     summary,
-    role,
     input,
     data,
     answersEvents,

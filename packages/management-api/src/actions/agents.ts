@@ -7,7 +7,6 @@ import { defineAction, STRICT } from './action.ts'
 export const deregisterAgent = defineAction({
   name: 'deregister_agent',
   summary: 'Removes an agent from the registry, even if another caller owns it.',
-  role: 'Admin',
   input: Type.Object(
     {
       agent_id: Type.String({ description: 'The id of the agent.', minLength: 1, maxLength: 128 }),

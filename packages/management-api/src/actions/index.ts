@@ -1,3 +1,4 @@
+import type { ActionName } from '../route-table.ts'
 import type { ManagementAction } from './action.ts'
 import { callAgent, deregisterAgent } from './agents.ts'
 import { createChannel, deleteChannel, purgeQueue } from './channels.ts'
@@ -12,7 +13,7 @@ import { pauseWebhook, redeliverWebhook, resumeWebhook, rotateWebhookSecret, tes
 import { cancelStream, cancelTask } from './work.ts'
 
 /** Every action of `POST /api/actions/{action}`. */
-export const ACTIONS: readonly ManagementAction[] = [
+const ACTIONS: readonly ManagementAction[] = [
   createChannel,
   deleteChannel,
   purgeQueue,
@@ -39,3 +40,12 @@ export const ACTIONS: readonly ManagementAction[] = [
   callTool,
   callAgent,
 ]
+
+const BY_NAME: ReadonlyMap<ActionName, ManagementAction> = new Map(ACTIONS.map((action) => [action.name, action]))
+
+/** Returns the action of a name of `route-table.ts`. */
+export function actionOf(name: ActionName): ManagementAction {
+  const action = BY_NAME.get(name)
+  if (action === undefined) throw new TypeError(`${name} is in route-table.ts, and is no action`)
+  return action
+}

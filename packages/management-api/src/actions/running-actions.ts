@@ -10,7 +10,8 @@ export class RunningActions {
     const controller = new AbortController()
     this.#running.set(response, controller)
     response.once('close', () => controller.abort())
-    if (this.#ended) controller.abort()
+    // The client can have disconnected while the actions were loaded.
+    if (this.#ended || response.destroyed) controller.abort()
     return controller.signal
   }
 

@@ -99,7 +99,6 @@ export const rotateWebhookSecret = defineAction({
   summary:
     'Replaces the secret of a webhook subscription by a generated one. For a day, deliveries have signatures of both.',
   // The secret allows forged deliveries.
-  role: 'Admin',
   input,
   data: Type.Object({
     id: Type.String(),

@@ -4,7 +4,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 import type { ConsoleFile, ConsoleFiles } from './console-files.ts'
-import { readConsoleFiles } from './console-files.ts'
 import type { ConsoleOAuth, ConsoleOAuthPort } from './sign-in.ts'
 
 /** The page of the operator console. */
@@ -49,8 +48,8 @@ const PAGE = 'index.html'
 export function addConsoleRoutes(app: FastifyInstance, { folder, oauth }: ConsoleOptions): void {
   let reading: Promise<ConsoleFiles> | undefined
   const files = (): Promise<ConsoleFiles> =>
-    (reading ??= folder()
-      .then(readConsoleFiles)
+    (reading ??= Promise.all([import('./console-files.ts'), folder()])
+      .then(([{ readConsoleFiles }, path]) => readConsoleFiles(path))
       .catch((error: unknown) => {
         reading = undefined
         throw error

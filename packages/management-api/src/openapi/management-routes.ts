@@ -1,12 +1,13 @@
 import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
-import { ACTIONS } from '../actions/index.ts'
+import { actionOf } from '../actions/index.ts'
 import { SIGN_IN_ROUTE } from '../console/sign-in.ts'
 import { failureSchema, successSchema } from '../envelope.ts'
 import { monitorQuery } from '../monitor/monitor-filter.ts'
 import { MONITOR_PATHS } from '../monitor/monitor-route.ts'
-import { ROUTES } from '../routes/index.ts'
+import { ACTION_NAMES, ACTION_ROLES, READING_PATHS, READING_ROLE } from '../route-table.ts'
+import { readingRoute } from '../routes/index.ts'
 import type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
 
 const REFUSALS: Readonly<Record<string, DocumentedResponse>> = {
@@ -96,18 +97,19 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     responses: { 200: { description: 'OpenAPI 3.1.', schema: Type.Object({ openapi: Type.String() }) }, ...REFUSALS },
   },
   SIGN_IN_ROUTE,
-  ...ROUTES.flatMap(({ paths, summary, role, query, data }) =>
-    paths.map((path): DocumentedRoute => ({
+  ...READING_PATHS.flatMap((paths) => {
+    const { summary, query, data } = readingRoute(paths[0])
+    return paths.map((path): DocumentedRoute => ({
       method: 'GET',
       path,
       listener: 'management',
       tag: path.includes('/stats/') ? 'Statistics' : 'Insight',
       summary,
-      role,
+      role: READING_ROLE,
       query,
       responses: enveloped(data),
-    })),
-  ),
+    }))
+  }),
   ...MONITOR_PATHS.map((path): DocumentedRoute => ({
     method: 'GET',
     path,
@@ -126,13 +128,13 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       },
     },
   })),
-  ...ACTIONS.map(({ name, summary, role, input, data, answersEvents }): DocumentedRoute => ({
+  ...ACTION_NAMES.map(actionOf).map(({ name, summary, input, data, answersEvents }): DocumentedRoute => ({
     method: 'POST',
     path: `/api/actions/${name}`,
     listener: 'management',
     tag: 'Actions',
     summary,
-    role,
+    role: ACTION_ROLES[name],
     body: { mediaType: 'application/json', schema: input },
     responses: {
       ...(answersEvents ? streamed(data) : enveloped(data)),

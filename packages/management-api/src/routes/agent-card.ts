@@ -4,7 +4,7 @@ import { ManagementError } from '../errors.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
 export const agentCardRoute = defineManagementRoute({
-  paths: ['/api/agent_card'],
+  path: '/api/agent_card',
   summary: 'The card of a registered agent, as its owner registered it.',
   query: Type.Object(
     { agent_id: Type.String({ description: 'The id of the agent.', minLength: 1, maxLength: 128 }) },

@@ -50,7 +50,7 @@ function shownAgent(agent: AgentStatus) {
 }
 
 export const agentsRoute = defineManagementRoute({
-  paths: ['/api/agents'],
+  path: '/api/agents',
   summary: 'The registered agents, with their last heartbeat and the requests under way from this node.',
   query: Type.Object(pagingParameters, STRICT),
   data: pageSchema(

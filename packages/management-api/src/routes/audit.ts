@@ -9,7 +9,7 @@ import { defineManagementRoute, STRICT } from './route.ts'
 const name = (description: string) => Type.Optional(Type.String({ description, minLength: 1, maxLength: 512 }))
 
 export const auditRoute = defineManagementRoute({
-  paths: ['/api/audit'],
+  path: '/api/audit',
   summary: 'The audit log: caller, action, channel or agent, and outcome; newest first.',
   query: Type.Object(
     {

@@ -24,7 +24,7 @@ const listedChannel = Type.Object({
 })
 
 export const channelsRoute = defineManagementRoute({
-  paths: ['/api/channels'],
+  path: '/api/channels',
   summary: 'Searches and sorts the channels of all types.',
   query: Type.Object(
     {

@@ -15,7 +15,7 @@ import { pagingParameters } from '../paging.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
 export const deadLettersRoute = defineManagementRoute({
-  paths: ['/api/dead_letters'],
+  path: '/api/dead_letters',
   summary: `The dead letters of a queue, counted by source and reason in up to ${MAX_GROUPS} groups. One request looks at up to ${MAX_EXAMINED} messages, 64 MiB or 5 s.`,
   query: Type.Object(
     {
@@ -39,7 +39,7 @@ export const deadLettersRoute = defineManagementRoute({
 })
 
 export const deadLetterQueuesRoute = defineManagementRoute({
-  paths: ['/api/dead_letter_queues'],
+  path: '/api/dead_letter_queues',
   summary: `The queues that hold dead letters now, with their sources, in pages by name. A queue is listed if one of its first ${PROBED} messages is a dead letter. One request looks at up to ${MAX_QUEUES} queues or 3 s, and lists up to ${MAX_LISTED_QUEUES}.`,
   query: Type.Object({ cursor: pagingParameters.cursor }, STRICT),
   data: deadLetterQueues,
@@ -48,7 +48,7 @@ export const deadLetterQueuesRoute = defineManagementRoute({
 })
 
 export const redrivesRoute = defineManagementRoute({
-  paths: ['/api/redrives'],
+  path: '/api/redrives',
   summary:
     'The redrives that this node runs or has finished, newest first, with their progress and the messages that they left.',
   query: Type.Object({}, STRICT),

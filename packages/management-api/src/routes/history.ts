@@ -52,7 +52,7 @@ const historyQuery = Type.Object(
 )
 
 export const historyRoute = defineManagementRoute({
-  paths: ['/api/history'],
+  path: '/api/history',
   summary: 'Numbers of this node for plots: the last hour in steps of 5 s, or the last day in minutes.',
   query: historyQuery,
   data: historyData,

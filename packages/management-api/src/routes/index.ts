@@ -10,6 +10,7 @@ import { nodesRoute } from './nodes.ts'
 import { operatorRoute } from './operator.ts'
 import { policyTestRoute } from './policy-test.ts'
 import { requestsRoute } from './requests.ts'
+import type { ReadingPath } from '../route-table.ts'
 import type { ManagementRoute } from './route.ts'
 import { routingRoute } from './routing.ts'
 import { securityRoute } from './security.ts'
@@ -28,7 +29,7 @@ import { webhooksRoute } from './webhooks.ts'
 import { streamsRoute, tasksRoute } from './work.ts'
 
 /** The routes that read. Actions are in `actions/`, the monitor in `monitor/`. */
-export const ROUTES: readonly ManagementRoute[] = [
+const ROUTES: readonly ManagementRoute[] = [
   configRoute,
   snapshotRoute,
   nodesRoute,
@@ -59,3 +60,12 @@ export const ROUTES: readonly ManagementRoute[] = [
   routingRoute,
   operatorRoute,
 ]
+
+const BY_PATH: ReadonlyMap<ReadingPath, ManagementRoute> = new Map(ROUTES.map((route) => [route.path, route]))
+
+/** Returns the route of a path of `route-table.ts`. */
+export function readingRoute(path: ReadingPath): ManagementRoute {
+  const route = BY_PATH.get(path)
+  if (route === undefined) throw new TypeError(`${path} is in route-table.ts, and has no route`)
+  return route
+}

@@ -21,7 +21,7 @@ const channelParameters = {
 const ORDERS = ['oldest', 'newest'] as const
 
 export const messagesRoute = defineManagementRoute({
-  paths: ['/api/messages'],
+  path: '/api/messages',
   summary: `The messages of a queue or an events store, with the beginnings of their bodies. A search looks at up to ${MAX_EXAMINED} messages, 64 MiB or 5 s per request, and says where it continues. Leased and delayed messages of a queue are not shown.`,
   query: Type.Object(
     {
@@ -100,7 +100,7 @@ export const messagesRoute = defineManagementRoute({
 })
 
 export const messageRoute = defineManagementRoute({
-  paths: ['/api/message'],
+  path: '/api/message',
   summary: `One message of a queue or an events store, with its whole body. By its id, among the first ${MAX_EXAMINED} messages.`,
   query: Type.Object(
     {

@@ -7,7 +7,7 @@ const unknownOfOthers = <Value extends Type.TSchema>(value: Value) =>
   Type.Union([value, Type.Null()], { description: 'Null for another node: ask it.' })
 
 export const nodesRoute = defineManagementRoute({
-  paths: ['/api/nodes'],
+  path: '/api/nodes',
   summary: 'The node that answers, and the other nodes of the cluster that it hears.',
   query: Type.Object({}, STRICT),
   data: Type.Object({

@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 import { defineManagementRoute, STRICT } from './route.ts'
 
 export const operatorRoute = defineManagementRoute({
-  paths: ['/api/operator'],
+  path: '/api/operator',
   summary: 'The caller of this request and its roles.',
   query: Type.Object({}, STRICT),
   data: Type.Object({

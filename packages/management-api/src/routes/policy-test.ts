@@ -63,7 +63,7 @@ const policyTestQuery = Type.Object(
 type PolicyTest = Static<typeof policyTestQuery>
 
 export const policyTestRoute = defineManagementRoute({
-  paths: ['/api/policy/test'],
+  path: '/api/policy/test',
   summary: 'Reports whether the policy in force lets a caller act on a channel, and the rule that decides.',
   query: policyTestQuery,
   data: decisionData,

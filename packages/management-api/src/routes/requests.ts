@@ -50,7 +50,7 @@ function shownRequest({ id, type, channel, client, bodySize, sentAt, delivered, 
 }
 
 export const requestsRoute = defineManagementRoute({
-  paths: ['/api/requests'],
+  path: '/api/requests',
   summary: `The commands and queries that were sent on this node and wait for an answer, oldest first, of up to ${MAX_OPEN}; and the last ${MAX_ENDED} that ended.`,
   query: Type.Object(
     {

@@ -1,5 +1,4 @@
 import { compileQuery } from '@signalbox/http-kit'
-import type { Role } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from '../access/operator.ts'
@@ -10,6 +9,7 @@ import { invalidParameters } from '../errors.ts'
 import type { History } from '../history/history.ts'
 import type { Monitors } from '../monitor/monitors.ts'
 import type { ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from '../ports.ts'
+import type { ReadingPath } from '../route-table.ts'
 import type { OpenRequests } from '../requests/open-requests.ts'
 import type { Attachments } from '../statistics/attachments.ts'
 import type { Statistics } from '../statistics/statistics.ts'
@@ -43,8 +43,8 @@ export interface ManagementRouteCall {
 }
 
 interface RouteSource<Query extends TObject, Data extends TSchema> {
-  /** The first path is the route's name; the others are aliases. */
-  readonly paths: readonly [string, ...string[]]
+  /** The first of its paths. */
+  readonly path: ReadingPath
   readonly summary: string
   readonly query: Query
   readonly data: Data
@@ -53,9 +53,8 @@ interface RouteSource<Query extends TObject, Data extends TSchema> {
 
 /** A GET route of the management API, answered in the envelope. */
 export interface ManagementRoute {
-  readonly paths: readonly [string, ...string[]]
+  readonly path: ReadingPath
   readonly summary: string
-  readonly role: Role
   readonly query: TObject
   readonly data: TSchema
   /**
@@ -69,12 +68,11 @@ export interface ManagementRoute {
 export function defineManagementRoute<Query extends TObject, Data extends TSchema>(
   source: RouteSource<Query, Data>,
 ): ManagementRoute {
-  const { paths, summary, query, data } = source
+  const { path, summary, query, data } = source
   const read = compileQuery(query, invalidParameters)
   return {
-    paths,
+    path,
     summary,
-    role: 'ReadOnly',
     query,
     data,
     prepare(text) {

@@ -7,7 +7,7 @@ import { defineManagementRoute, STRICT } from './route.ts'
 const MAX_RULES = 1_000
 
 export const routingRoute = defineManagementRoute({
-  paths: ['/api/routing'],
+  path: '/api/routing',
   summary: 'The routing table that is in force on this node.',
   query: Type.Object({}, STRICT),
   data: Type.Object({

@@ -1,8 +1,7 @@
-import type { Authenticator } from '@signalbox/http-kit'
 import { isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import type { ReloadFailure, SecurityStatus } from '../ports.ts'
+import type { ReloadFailure } from '../ports.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
 const since = Type.String({ description: 'The time since which they are in force on this node, ISO 8601.' })
@@ -18,7 +17,7 @@ const listener = Type.Object({
 })
 
 export const securityRoute = defineManagementRoute({
-  paths: ['/api/security'],
+  path: '/api/security',
   summary: 'The authentication and the policy that are in force on this node, and since when.',
   query: Type.Object({}, STRICT),
   data: Type.Object({
@@ -90,22 +89,4 @@ export const securityRoute = defineManagementRoute({
 
 function shownFailure(reload: ReloadFailure | undefined): { time: string; reason: string } | null {
   return reload === undefined ? null : { time: isoTime(reload.at), reason: reload.reason }
-}
-
-const NO_TLS = { enabled: false, mutual: false }
-
-/** Returns the status of a host that does not provide its own: only the management listener is known. */
-export function ownSecurity({ anonymous = false }: Authenticator): SecurityStatus {
-  return {
-    authentication: {
-      shared: false,
-      management: !anonymous,
-      algorithms: [],
-      issuer: '',
-      audience: [],
-      oauth: false,
-      since: 0,
-    },
-    tls: { shared: NO_TLS, management: NO_TLS },
-  }
 }

@@ -7,7 +7,7 @@ const value = (description: string) =>
   Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Array(Type.String())], { description })
 
 export const settingsRoute = defineManagementRoute({
-  paths: ['/api/settings'],
+  path: '/api/settings',
   summary: 'Every setting with its effective value and the source of the value; secrets are hidden.',
   query: Type.Object({}, STRICT),
   data: Type.Object({

@@ -21,7 +21,7 @@ const deepQueue = Type.Object({
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 export const snapshotRoute = defineManagementRoute({
-  paths: ['/api/snapshot'],
+  path: '/api/snapshot',
   summary: 'The current state of the broker.',
   query: Type.Object({}, STRICT),
   data: Type.Object({

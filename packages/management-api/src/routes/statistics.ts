@@ -7,6 +7,7 @@ import { Type } from 'typebox'
 
 import { invalidCursor, pageLimit, pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import type { Page } from '../paging.ts'
+import { OBSERVER } from '../statistics/observer.ts'
 import type { ManagementRouteCall } from './route.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 import {
@@ -31,9 +32,6 @@ const pattern = (what: string) =>
 const channelParameters = { channel: pattern('channels'), ...pagingParameters }
 
 const channelQuery = Type.Object(channelParameters, STRICT)
-
-/** The caller of statistics. It has no special rights, so reserved channels never appear. */
-export const OBSERVER = Object.freeze({ clientId: 'signalbox' })
 
 export function observerHandle({ services }: ManagementRouteCall): BrokerHandle {
   return services.broker.as(OBSERVER)
@@ -64,7 +62,7 @@ async function channelPage<Item>(
 }
 
 export const channelStatisticsRoute = defineManagementRoute({
-  paths: ['/v1/stats/channels', '/api/stats/channels'],
+  path: '/v1/stats/channels',
   summary: 'Messages and bytes of each channel, as channel_info counts them; errors since the start of this node.',
   query: Type.Object(
     { ...channelParameters, type: Type.Optional(argument.channelType('Only channels of this type.')) },
@@ -75,7 +73,7 @@ export const channelStatisticsRoute = defineManagementRoute({
 })
 
 export const queueStatisticsRoute = defineManagementRoute({
-  paths: ['/v1/stats/queues', '/api/stats/queues'],
+  path: '/v1/stats/queues',
   summary: 'The same for queues, with their messages waiting, delayed and in flight.',
   query: channelQuery,
   data: pageSchema(queueItem),
@@ -83,7 +81,7 @@ export const queueStatisticsRoute = defineManagementRoute({
 })
 
 export const eventsStoreStatisticsRoute = defineManagementRoute({
-  paths: ['/v1/stats/events_stores', '/api/stats/events_stores'],
+  path: '/v1/stats/events_stores',
   summary: 'The same for events stores, with their sequences and entries.',
   query: channelQuery,
   data: pageSchema(eventsStoreItem),
@@ -91,7 +89,7 @@ export const eventsStoreStatisticsRoute = defineManagementRoute({
 })
 
 export const clientStatisticsRoute = defineManagementRoute({
-  paths: ['/v1/stats/clients', '/api/stats/clients'],
+  path: '/v1/stats/clients',
   summary: 'Messages and bytes that each client sent to and got from this node since its start.',
   query: Type.Object({ client: pattern('clients'), ...pagingParameters }, STRICT),
   data: Type.Object({

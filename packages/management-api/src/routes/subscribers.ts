@@ -8,7 +8,7 @@ import { defineManagementRoute, STRICT } from './route.ts'
 const MAX_CLIENTS = 1_000
 
 export const subscribersRoute = defineManagementRoute({
-  paths: ['/api/subscribers'],
+  path: '/api/subscribers',
   summary: 'The subscribers, responders and waiting receivers of a channel on this node, by ClientID.',
   query: Type.Object(
     {

@@ -6,7 +6,7 @@ const json = (description: string) =>
   Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
 
 export const toolsRoute = defineManagementRoute({
-  paths: ['/api/tools'],
+  path: '/api/tools',
   summary: 'The tools of /mcp, with the JSON Schemas of their arguments and results. call_tool calls one.',
   query: Type.Object({}, STRICT),
   data: Type.Object({

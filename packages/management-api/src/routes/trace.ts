@@ -16,7 +16,7 @@ import { defineManagementRoute, STRICT } from './route.ts'
 const MAX_BODY = 1_024
 
 export const traceRoute = defineManagementRoute({
-  paths: ['/api/trace'],
+  path: '/api/trace',
   summary: `The known steps of a message: those among the last ${MAX_REMEMBERED} of all messages on this node, the audit log, and up to ${MAX_PLACES} channels that store it now.`,
   query: Type.Object(
     {

@@ -44,7 +44,7 @@ export function shownWebhook(webhook: WebhookStatus) {
 }
 
 export const webhooksRoute = defineManagementRoute({
-  paths: ['/api/webhooks'],
+  path: '/api/webhooks',
   summary: 'The webhook subscriptions of all owners and nodes, with their states.',
   query: Type.Object(pagingParameters, STRICT),
   data: pageSchema(webhookSchema),

@@ -46,7 +46,7 @@ export function shownTask(task: TaskStatus) {
 const ONGOING = new Set(['working', 'input_required'])
 
 export const tasksRoute = defineManagementRoute({
-  paths: ['/api/tasks'],
+  path: '/api/tasks',
   summary: 'The stored tasks of /mcp on all nodes, with the changes that this node has seen.',
   query: Type.Object(
     {
@@ -88,7 +88,7 @@ function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount }:
 }
 
 export const streamsRoute = defineManagementRoute({
-  paths: ['/api/streams'],
+  path: '/api/streams',
   summary: "The agents' streams that are open to clients of this node.",
   query: Type.Object(pagingParameters, STRICT),
   data: pageSchema(streamSchema),

@@ -85,15 +85,6 @@ export async function get<Path extends GetPath>(
   return request<GetData<Path>>(routeUrl(path, query ?? {}), signal ? { signal } : {})
 }
 
-/** Posts JSON to a route. Rejects as {@link get} does. */
-export async function post<Path extends PostPath>(
-  path: Path,
-  body: PostBody<Path>,
-  signal?: AbortSignal,
-): Promise<PostData<Path>> {
-  return postJson(path, body, signal)
-}
-
 /** Runs an action of the management API. Rejects as {@link get} does. */
 export async function act<Name extends ActionName>(
   name: Name,

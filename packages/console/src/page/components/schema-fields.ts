@@ -2,7 +2,7 @@
 
 type Json = Readonly<Record<string, unknown>>
 
-/** `json` is every type without a separate input. */
+/** `json` stands for every other type. */
 export type FieldKind = 'line' | 'text' | 'number' | 'choice' | 'lines' | 'json'
 
 export interface SchemaField {
