@@ -32,7 +32,6 @@ const SHARED: Sharing = {
   '@signalbox/connector-cloudevents': ['subscribe-events', 'unowned-promises'],
   '@signalbox/connector-mcp': ['node-leases', 'protocol-waiting', 'tools-channels'],
   '@signalbox/engine-embedded': [],
-  '@signalbox/engine-nats': [],
   '@signalbox/http-kit': [],
   '@signalbox/management-api': ['history'],
   '@signalbox/registry': [],
