@@ -64,7 +64,7 @@ test('command line - on a terminal three lines for people follow the ready line,
   await person.until(() => person.stdout.includes('docs\n'), 'the last line')
   expect(person.stdout.split('\n').slice(1)).toEqual([
     `tools for models   ${http}/mcp`,
-    `management API     ${api}/api/snapshot`,
+    `console            ${api}/console/`,
     'documentation      https://github.com/signalbox/signalbox/tree/main/docs',
     '',
   ])

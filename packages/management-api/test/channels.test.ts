@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
+import { CHANNEL_SORTS } from '../src/channels/channel-order.ts'
 import type { Answer } from './management-server.ts'
 import { manage, text } from './management-server.ts'
 
@@ -166,4 +167,24 @@ test('MGMT-16 - one channel by its whole name, in any order of the list', async 
   }
   expect((await get('/api/channels?name=orders&type=queues')).data.total).toBe(1)
   expect((await get('/api/channels?name=order*')).data.total).toBe(0)
+})
+
+test('MGMT-16 - every order has each channel once, in pages of one', async () => {
+  const { get, broker } = await manage()
+  const shop = broker.as({ clientId: 'shop' })
+  await shop.queues.send('same', { body: text('xx') })
+  await shop.queues.send('other', { body: text('x'), delayMs: 60_000 })
+  await shop.eventsStore.publish('same', { body: text('x') })
+  await shop.events.publish('same', { body: text('x') })
+  const expected = ['events same', 'events_store same', 'queues other', 'queues same']
+  for (const query of CHANNEL_SORTS.flatMap((sort) => [`sort=${sort}&order=asc`, `sort=${sort}&order=desc`])) {
+    const seen: string[] = []
+    let cursor: string | null = ''
+    while (cursor !== null) {
+      const { data }: Answer = await get(`/api/channels?${query}&limit=1${cursor === '' ? '' : `&cursor=${cursor}`}`)
+      for (const { type, name } of data.items) seen.push(`${type} ${name}`)
+      cursor = data.next_cursor
+    }
+    expect([query, seen.toSorted()]).toEqual([query, expected])
+  }
 })
