@@ -22,6 +22,9 @@ export const MANAGEMENT = [
     'channels are searched, sorted and paged, 100,000 of them without a long block of the event loop',
     'the policy in force decides test calls; every setting has its source; secrets are hidden',
     'pages of other sites cannot write, and tokens of browsers are never in an address',
+    'operators sign in to the console at their identity provider, with PKCE and without a secret',
+    'the nodes of a cluster are listed with their versions, and queues with their oldest message',
+    'the clients that get the messages of a channel on a node are listed',
   ]),
   ...section('AUDIT', RECORD, [
     'management actions: caller, action, object, address, outcome; never bodies or tokens',
