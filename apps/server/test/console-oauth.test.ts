@@ -19,7 +19,7 @@ function config(oauth: object, more: PartialConfig = {}): PartialConfig {
   }
 }
 
-test('MGMT-19, CONSOLE_OAUTH - settings that do not go together are refused, each with its remedy', () => {
+test('MGMT-19 - settings of CONSOLE_OAUTH that do not go together are refused, each with its remedy', () => {
   expect(createConfig(config({ clientId: 'console' })).console.oauth.scopes).toEqual(['openid'])
   const refused: readonly (readonly [PartialConfig, string])[] = [
     [config({ issuer: ISSUER }), 'console.oauth.clientId: console.oauth.issuer is set and there is no client id'],
