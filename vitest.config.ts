@@ -82,7 +82,7 @@ export function tier(suffix: string, options: ViteUserConfig['test'] = {}): Vite
       projects: packageProjects(suffix),
       pool: 'forks',
       // Most tests wait for something: timers, disks, processes.
-      maxWorkers: availableParallelism() * 3,
+      maxWorkers: availableParallelism() * 2,
       execArgv: [`--conditions=${conditions[0]}`],
       testTimeout: 30_000,
       // On a busy machine a second is not long.
