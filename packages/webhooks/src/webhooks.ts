@@ -1,6 +1,5 @@
 import { Buffer } from 'node:buffer'
 import { randomBytes, randomUUID } from 'node:crypto'
-import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle, Message } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
@@ -13,9 +12,8 @@ import { Serving } from './delivery/serving.ts'
 import { invalidMember, WebhookError } from './errors.ts'
 import type { EndpointAnswer, WebhookFormat } from './format.ts'
 import type { WebhookOptions } from './options.ts'
-import { checkWebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
-import { SecretBox } from './secrets/secret-box.ts'
+import type { SecretBox } from './secrets/secret-box.ts'
 import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
 import { checkNewSubscription } from './subscription/new-subscription.ts'
 import type { NewSubscription } from './subscription/new-subscription.ts'
@@ -24,10 +22,7 @@ import { cursorKey, SubscriptionIndex, subscriptionKey } from './subscription/su
 import type { CursorRecord, SubscriptionRecord } from './subscription/subscription-record.ts'
 import type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
 import { viewOf } from './subscription/subscription-view.ts'
-import { WebhookLog } from './subscription/webhook-log.ts'
-
-/** The place of the entry by which a node checks its key. */
-const KEY_CHECK = 'key'
+import type { WebhookLog } from './subscription/webhook-log.ts'
 
 /** The attempts of a conditional write, while other nodes write too. */
 const WRITE_ATTEMPTS = 5
@@ -60,53 +55,6 @@ export interface TestResult {
   readonly error?: string
 }
 
-/** The pause before a start is repeated that a remote store did not answer, in ms. */
-const OPEN_RETRY_MS = 1_000
-
-/**
- * Opens the webhooks of a broker. Resolves when the subscriptions were read. If several nodes share the store, waits
- * until it is available.
- * @param system The handle for reserved channels
- * @throws TypeError, RangeError for an option that is not allowed; Error for a key that the stored secrets were not sealed with; BrokerError ENGINE_UNAVAILABLE
- */
-export async function openWebhooks(system: BrokerHandle, options: WebhookOptions): Promise<Webhooks> {
-  checkWebhookOptions(options)
-  const log = new WebhookLog(system)
-  const box = new SecretBox(options.key)
-  for (;;) {
-    try {
-      await log.create()
-      await checkKey(log, box)
-      break
-    } catch (error) {
-      if (!options.shared || !isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
-      options.hooks?.failed?.(error)
-    }
-    await delay(OPEN_RETRY_MS)
-  }
-  const webhooks = new Webhooks(system, log, box, options)
-  await webhooks.open()
-  return webhooks
-}
-
-/** A node with another key would disable every subscription that it takes over. */
-async function checkKey(log: WebhookLog, box: SecretBox): Promise<void> {
-  let entry = await log.last(KEY_CHECK)
-  if (entry === undefined) {
-    try {
-      await log.write(KEY_CHECK, { sealed: box.seal(encodeText(KEY_CHECK), KEY_CHECK) }, 0)
-      return
-    } catch (error) {
-      if (!isBrokerError(error, 'CONFLICT')) throw error
-    }
-    entry = await log.last(KEY_CHECK)
-  }
-  const value = entry?.value
-  const sealed: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'sealed') : undefined
-  if (typeof sealed === 'string' && box.open(sealed, KEY_CHECK) !== undefined) return
-  throw new Error('the stored secrets of webhooks were sealed with another key; use the key file of all nodes')
-}
-
 /** The subscriptions of all nodes, as one node manages and serves them. */
 export class Webhooks implements AsyncDisposable {
   readonly #system: BrokerHandle
@@ -122,7 +70,7 @@ export class Webhooks implements AsyncDisposable {
   readonly #serving: Serving
   #closed: Promise<void> | undefined
 
-  /** Use {@link openWebhooks}. */
+  /** Use `openWebhooks`. */
   constructor(system: BrokerHandle, log: WebhookLog, box: SecretBox, options: WebhookOptions) {
     this.#system = system
     this.#log = log
