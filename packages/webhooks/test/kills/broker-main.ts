@@ -1,25 +1,11 @@
 // A broker in a process of its own: it publishes numbers until it is killed, and delivers them to an endpoint.
-import { createBroker, encodeText } from '@signalbox/broker-core'
-import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { encodeText } from '@signalbox/broker-core'
 
-import type { WebhookFormat } from '../../src/index.ts'
-import { abuseProtection, EndpointPolicy, openWebhooks } from '../../src/index.ts'
+import { openPlainWebhooks } from './plain-webhooks.ts'
 
 const [path = '', endpoint = '', first = '0', publishes = 'true'] = process.argv.slice(2)
 
-const format: WebhookFormat = {
-  name: 'plain',
-  maxBatch: 1,
-  encode: (_type, [message]) => ({ headers: {}, body: message?.body ?? new Uint8Array() }),
-  verify: abuseProtection,
-}
-
-const { system } = createBroker(await openEmbeddedEngine({ path }))
-const webhooks = await openWebhooks(system, {
-  key: new Uint8Array(32),
-  formats: [format],
-  endpointPolicy: new EndpointPolicy({ allow: ['127.0.0.1'] }),
-})
+const { system, webhooks } = await openPlainWebhooks(path)
 if (webhooks.list().length === 0) {
   const source = { type: 'events_store', channel: 'numbers', format: 'plain' } as const
   await webhooks.create({ owner: 'alice', ...source, endpoint })

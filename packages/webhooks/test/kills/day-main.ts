@@ -2,11 +2,9 @@
 import { syncBuiltinESMExports } from 'node:module'
 import timers from 'node:timers/promises'
 
-import { createBroker, decodeText, encodeText } from '@signalbox/broker-core'
-import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { decodeText, encodeText } from '@signalbox/broker-core'
 
-import type { WebhookFormat } from '../../src/index.ts'
-import { abuseProtection, EndpointPolicy, openWebhooks } from '../../src/index.ts'
+import { openPlainWebhooks } from './plain-webhooks.ts'
 
 /** Shorter pauses are not retries. */
 const SHORTEST_RETRY_MS = 400
@@ -22,19 +20,7 @@ Object.assign(timers, {
 })
 syncBuiltinESMExports()
 
-const format: WebhookFormat = {
-  name: 'plain',
-  maxBatch: 1,
-  encode: (_type, [message]) => ({ headers: {}, body: message?.body ?? new Uint8Array() }),
-  verify: abuseProtection,
-}
-
-const { system } = createBroker(await openEmbeddedEngine({ path }))
-const webhooks = await openWebhooks(system, {
-  key: new Uint8Array(32),
-  formats: [format],
-  endpointPolicy: new EndpointPolicy({ allow: ['127.0.0.1'] }),
-})
+const { system, webhooks } = await openPlainWebhooks(path)
 if (webhooks.list().length === 0) {
   for (let n = 0; n < Number(count); n++) await system.eventsStore.publish('numbers', { body: encodeText(String(n)) })
   const source = { type: 'events_store', channel: 'numbers', format: 'plain', start: 'first' } as const
