@@ -1,31 +1,11 @@
-import { accessSync, constants } from 'node:fs'
 import { createRequire } from 'node:module'
 
+import { hasChromium, startChromium } from '@signalbox/testkit/chromium'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { chromium } from 'playwright-core'
 import { expect, onTestFinished } from 'vitest'
 
-const COMMANDS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']
-
-/** Returns the command of an installed Chromium; `CHROMIUM` names another one. */
-function findChromium(): string | undefined {
-  const { CHROMIUM } = process.env
-  return [...(CHROMIUM ? [CHROMIUM] : []), ...COMMANDS].find((file) => {
-    try {
-      accessSync(file, constants.X_OK)
-      return true
-    } catch {
-      return false
-    }
-  })
-}
-
-const executablePath = findChromium()
-
 /** `false` skips the tests of the page. */
-export const hasBrowser = executablePath !== undefined
-if (!hasBrowser)
-  console.warn('console tests are skipped: no Chromium; apt-get install -y --no-install-recommends chromium')
+export const hasBrowser = hasChromium
 
 let browser: Promise<Browser> | undefined
 
@@ -54,10 +34,7 @@ export interface Watched {
 /** Opens a page that is watched. It closes when the test ends. */
 export async function openPage(url: string, options: OpenOptions = {}): Promise<Watched> {
   const { scheme = 'light', width = 1440, height = 900 } = options
-  browser ??= chromium.launch({
-    executablePath: executablePath ?? '',
-    args: ['--no-sandbox', '--disable-dev-shm-usage'],
-  })
+  browser ??= startChromium()
   const context = await (
     await browser
   ).newContext({

@@ -115,7 +115,7 @@ async function openStream(server: Server, text: string, signal: AbortSignal): Pr
 }
 
 /** Calls an agent that does not answer, as a client with tasks does: the call becomes a task. */
-async function startTask(server: Server): Promise<void> {
+export async function startTask(server: Server): Promise<unknown> {
   const META = 'io.modelcontextprotocol'
   const response = await fetch(`${server.http}/mcp`, {
     method: 'POST',
@@ -141,7 +141,7 @@ async function startTask(server: Server): Promise<void> {
       },
     }),
   })
-  await response.arrayBuffer()
+  return response.json()
 }
 
 /** Opens an endpoint that accepts every delivery; returns its address. */

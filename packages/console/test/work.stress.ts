@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { EchoAgent, TRANSLATOR } from './agents.ts'
 import { closeBrowser, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
+import { startTask } from './estate.ts'
 import { Server } from './server.ts'
 
 let server: Server
@@ -28,35 +29,6 @@ function openStream(signal: AbortSignal): Promise<Response> {
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
     signal,
   })
-}
-
-/** Calls a tool as a client with tasks does. The agent does not answer, so the call becomes a task. */
-async function startTask(): Promise<unknown> {
-  const response = await fetch(`${server.http}/mcp`, {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      accept: 'application/json, text/event-stream',
-      'mcp-protocol-version': '2026-07-28',
-      'mcp-method': 'tools/call',
-      'mcp-name': 'agent_send',
-    },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'tools/call',
-      params: {
-        name: 'agent_send',
-        arguments: { agent_id: 'translator', message: 'wait' },
-        _meta: {
-          'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-          'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
-          'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
-        },
-      },
-    }),
-  })
-  return response.json()
 }
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {
@@ -93,7 +65,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   })
 
   test('console - a task is opened with its timeline, and cancelled', async () => {
-    expect(await startTask()).toMatchObject({ result: { taskId: expect.any(String) } })
+    expect(await startTask(server)).toMatchObject({ result: { taskId: expect.any(String) } })
     const { page } = await openPage(`${server.console}#/tasks`)
     await page.getByRole('row', { name: /agent_send/ }).focus()
     await page.keyboard.press('Enter')
