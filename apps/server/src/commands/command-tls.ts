@@ -1,6 +1,6 @@
 import type { Fetch } from '@signalbox/client'
 
-import type { ClientTls } from '../client-tls/client-tls.ts'
+import type { ClientTls } from '../tls/client-tls.ts'
 import { ServerError } from '../errors.ts'
 import type { CommandCall } from './command.ts'
 import type { Context } from './contexts.ts'
@@ -24,8 +24,8 @@ export async function tlsOf({ line, io: { env } }: CommandCall, context?: Contex
   if (!files.caFile && !files.certFile && !files.keyFile) return { tls: undefined, fetch: (...call) => fetch(...call) }
   // Loaded only now: most commands need no files.
   const [{ readClientTls }, { fetchWith }] = await Promise.all([
-    import('../client-tls/client-tls.ts'),
-    import('../client-tls/tls-fetch.ts'),
+    import('../tls/client-tls.ts'),
+    import('./tls-fetch.ts'),
   ])
   try {
     const tls = readClientTls(files)

@@ -1,6 +1,6 @@
 import { SignalboxError } from '@signalbox/client'
 
-import { tlsRemedy } from '../client-tls/tls-failure.ts'
+import { tlsRemedy } from '../tls/tls-failure.ts'
 import { CheckList } from './checks.ts'
 import type { CommandCall } from './command.ts'
 import type { CommandTls } from './command-tls.ts'

@@ -1,6 +1,6 @@
 import { SignalboxError } from '@signalbox/client'
 
-import { tlsRemedy } from '../client-tls/tls-failure.ts'
+import { tlsRemedy } from '../tls/tls-failure.ts'
 import type { ExitCode } from './exit-codes.ts'
 import { EXIT } from './exit-codes.ts'
 

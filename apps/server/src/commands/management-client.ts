@@ -1,7 +1,7 @@
 import type { Fetch } from '@signalbox/client'
 import { SignalboxError } from '@signalbox/client'
 
-import type { ClientTls } from '../client-tls/client-tls.ts'
+import type { ClientTls } from '../tls/client-tls.ts'
 import type { CommandTls } from './command-tls.ts'
 import type { JsonObject } from './json.ts'
 import { isObject, textOf } from './json.ts'

@@ -1,6 +1,6 @@
 import process from 'node:process'
 
-import { readClientTls } from '../client-tls/client-tls.ts'
+import { readClientTls } from '../tls/client-tls.ts'
 import { bridgeStandardStreams, endpointUrl } from './standard-streams.ts'
 
 /** The program of the MCP bundle. Its host asks the user for the URL and the token, and sets them in the environment. */

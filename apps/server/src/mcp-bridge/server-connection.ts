@@ -3,7 +3,7 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 
-import type { ClientTls } from '../client-tls/client-tls.ts'
+import type { ClientTls } from '../tls/client-tls.ts'
 
 /** The HTTP connections to one server. */
 export class ServerConnection {

@@ -1,6 +1,6 @@
 import process from 'node:process'
 
-import type { ClientTls } from '../client-tls/client-tls.ts'
+import type { ClientTls } from '../tls/client-tls.ts'
 import { Bridge } from './bridge.ts'
 
 /** The environment variable with the bearer token. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-import { certificateOf, checkKeyPair } from '../security/certificates.ts'
+import { certificateOf, checkKeyPair } from './certificates.ts'
 
 /** The TLS of a client: the authorities that it trusts, and its own certificate, in PEM. */
 export interface ClientTls {

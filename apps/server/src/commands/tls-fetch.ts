@@ -4,7 +4,7 @@ import { Readable } from 'node:stream'
 
 import type { Fetch } from '@signalbox/client'
 
-import type { ClientTls } from './client-tls.ts'
+import type { ClientTls } from '../tls/client-tls.ts'
 
 /** Statuses of answers that have no body. */
 const WITHOUT_BODY: ReadonlySet<number> = new Set([204, 205, 304])
