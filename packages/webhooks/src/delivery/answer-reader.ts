@@ -71,7 +71,7 @@ export class AnswerReader implements Dispatcher.DispatchHandler, OpenRequest {
   onResponseEnd(): void {
     this.#release()
     const answer = this.#complete()
-    // undici frees the connection in the next turn of the event loop. A request before that would open another one.
+    // undici frees the connection in the next tick of the event loop. A request before that would open another one.
     queueMicrotask(() => setImmediate(this.#resolve, answer))
   }
 

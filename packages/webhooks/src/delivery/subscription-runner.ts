@@ -22,6 +22,7 @@ import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
 import type { EndpointClient, EndpointUrl } from './endpoint-client.ts'
 import { endpointUrl } from './endpoint-client.ts'
+import { FailedAttempts } from './failed-attempts.ts'
 import { OpenRequests } from './open-requests.ts'
 import { Progress } from './progress.ts'
 import { pauseAfter } from './retry.ts'
@@ -72,6 +73,7 @@ export class SubscriptionRunner {
   readonly #requests = new OpenRequests()
   readonly #progress: Progress
   readonly #tried: Map<number, number>
+  readonly #failed: FailedAttempts
   readonly #cursor: CursorWriter
   readonly #underWay = new Map<readonly Item[], Promise<void>>()
   readonly #matches: (item: Item) => boolean
@@ -88,6 +90,7 @@ export class SubscriptionRunner {
     this.#url = endpointUrl(new URL(record.endpoint))
     this.#progress = new Progress(cursor.next, cursor.done)
     this.#tried = new Map(cursor.tried)
+    this.#failed = new FailedAttempts(cursor.attempts)
     this.#failing = cursor.failing
     this.#matches = matcherOf(record)
     setMaxListeners(0, this.#halt.signal)
@@ -129,13 +132,16 @@ export class SubscriptionRunner {
   }
 
   #position(): CursorRecord {
-    const { cursor } = this.subscription
+    const { cursor, record } = this.subscription
+    // Events of a plain channel are gone after a restart.
+    const attempts = record.type === 'events' ? [] : this.#failed.stored
     return {
       node: this.#parts.node,
       generation: cursor.generation,
       next: this.#progress.next,
       done: this.#progress.done,
       tried: [...this.#tried],
+      ...(attempts.length === 0 ? {} : { attempts }),
       ...(this.#failing === undefined ? {} : { failing: this.#failing }),
     }
   }
@@ -245,6 +251,8 @@ export class SubscriptionRunner {
         return
       }
       if (verdict === 'gone' && delivery.format.goneEnds !== 'delivery') {
+        this.#failed.add(items)
+        this.#cursor.store()
         this.#disable('the endpoint answered 410: it is gone')
         signal.throwIfAborted()
       }
@@ -256,8 +264,10 @@ export class SubscriptionRunner {
           for (const item of items) await this.#deliver(delivery, [item])
           return
         }
-      } else {
-        // Before the failure is stored: the age of the message must survive a crash.
+      }
+      // Before the failure is stored: the age and the attempts of the message must survive a crash.
+      this.#failed.add(items)
+      if (!refused) {
         if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
         this.#fail(reason)
       }
@@ -269,12 +279,13 @@ export class SubscriptionRunner {
           reason: text,
           ...(status === undefined ? {} : { status }),
           ...(answer === undefined ? {} : { answer }),
-          attempts: attempt + 1,
         })
         return
       }
-      this.#cursor.storeLater()
-      if (!(await delivery.source.keep(items, pause))) return
+      if (!(await delivery.source.keep(items, pause))) {
+        this.#failed.forget(items)
+        return
+      }
       await delay(pause, undefined, { signal, ref: false })
     }
   }
@@ -316,18 +327,19 @@ export class SubscriptionRunner {
       this.#progress.finish(sequence)
       this.#tried.delete(sequence)
     }
+    this.#failed.forget(items)
     if (this.subscription.record.type === 'events_store') this.#cursor.store()
     const settled = source.settle(items)
     if (settled !== undefined) await settled
   }
 
   /** Stores a dead letter for each item. Repeats it until the store accepts it. */
-  async #giveUp(source: Source, items: readonly Item[], failure: Failure): Promise<void> {
+  async #giveUp(source: Source, items: readonly Item[], failure: Omit<Failure, 'attempts'>): Promise<void> {
     const { system, deadLettered, failed } = this.#parts
     for (const item of items) {
       for (let attempt = 0; ; attempt++) {
         try {
-          await storeDeadLetter(system, this.subscription.id, item, failure)
+          await storeDeadLetter(system, this.subscription.id, item, { ...failure, attempts: this.#failed.of(item) })
           deadLettered()
           break
         } catch (error) {
@@ -355,8 +367,10 @@ export class SubscriptionRunner {
   }
 
   #fail(reason: string): void {
-    if (this.#failing?.reason === reason) return
-    this.#failing = { sinceMs: this.#failing?.sinceMs ?? Date.now(), reason }
+    if (this.#failing?.reason !== reason) {
+      this.#failing = { sinceMs: this.#failing?.sinceMs ?? Date.now(), reason }
+    }
+    // Each attempt counts, so each is stored.
     this.#cursor.store()
   }
 

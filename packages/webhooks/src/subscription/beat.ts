@@ -5,7 +5,6 @@
 export class Beat {
   readonly #intervalMs: number
   readonly #waiting = new Set<() => void>()
-  #timer: NodeJS.Timeout | undefined
 
   constructor(intervalMs: number) {
     this.#intervalMs = intervalMs
@@ -13,12 +12,12 @@ export class Beat {
 
   /** Calls `wake` at the next beat. The timer does not keep the process alive. */
   add(wake: () => void): void {
+    const delayMs = this.#intervalMs - (performance.now() % this.#intervalMs)
+    if (this.#waiting.size === 0) setTimeout(() => this.#wakeAll(), delayMs).unref()
     this.#waiting.add(wake)
-    this.#timer ??= setTimeout(() => this.#wakeAll(), this.#intervalMs - (performance.now() % this.#intervalMs)).unref()
   }
 
   #wakeAll(): void {
-    this.#timer = undefined
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     for (const wake of waiting) wake()
