@@ -58,10 +58,10 @@ function openBareSender({ members, bytes }: Setup): Sender {
   const key = createSecretKey(SECRET)
   let n = 0
   let delivered = 0
-  let running = false
+  const state = { running: false }
   let loops: Promise<unknown> = Promise.resolve()
   const loop = async (): Promise<void> => {
-    while (running) {
+    while (state.running) {
       // As long as the ids of webhooks.
       const id = `msg_${'x'.repeat(22)}_${n++}`
       const time = String(Math.floor(Date.now() / 1000))
@@ -81,11 +81,11 @@ function openBareSender({ members, bytes }: Setup): Sender {
     members,
     delivered: () => delivered,
     async start() {
-      running = true
+      state.running = true
       loops = Promise.all(Array.from({ length: members }, loop))
     },
     async stop() {
-      running = false
+      state.running = false
       await loops
     },
   }
