@@ -4,6 +4,7 @@ import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { ServerError } from './errors.ts'
+import { disablePretenuring } from './lifecycle/pretenuring.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle/signals.ts'
 import { logLibraryOutput } from './logging/library-output.ts'
 import { createAnnouncer, createLogger } from './logging/logger.ts'
@@ -70,6 +71,7 @@ export async function runServer(
     }
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
+    disablePretenuring()
     if (process.stdout.isTTY) {
       const { welcomeText } = await import('./logging/welcome.ts')
       standardOutput().write(welcomeText(loaded.config, server.http.url, server.api.url))
