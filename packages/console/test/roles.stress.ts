@@ -1,6 +1,7 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
+import { EchoAgent } from './agents.ts'
 import { closeBrowser, expectQuiet, hasBrowser, openPage } from './browser.ts'
 import { Server } from './server.ts'
 import { SECRET, tokenOf } from './tokens.ts'
@@ -73,7 +74,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
 
   test('console - a token that expires while a screen is open is asked for again, and the place is kept', async () => {
     const { page } = await openPage(`${server.console}#/channels`)
-    await signIn(page, ['ReadOnly'], -1)
+    await signIn(page, ['ReadOnly'], -2)
     await page.getByLabel('Find a channel').fill('ord')
     await page.waitForURL('**search=ord')
     const place = page.url()
@@ -87,7 +88,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
 
   test('console - a live tail whose token expires asks for another one, and continues', async () => {
     const { page } = await openPage(`${server.console}#/live`)
-    await signIn(page, ['ReadOnly'], 6)
+    await signIn(page, ['ReadOnly'], 2)
     await page.locator('.badge', { hasText: 'Live' }).waitFor()
     await page.getByText('The server refused the token').waitFor({ timeout: 20_000 })
     await signIn(page, ['ReadOnly'])
@@ -95,5 +96,30 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await server.tool('events_publish', { channel: 'prices', body: 'after' })
     const rows = page.getByRole('table', { name: 'Messages' }).locator('tbody tr')
     await expect.poll(() => rows.allTextContents()).toEqual([expect.stringContaining('after')])
+  })
+
+  test('console - a role that may only read is offered no action on agents and tools', async () => {
+    await using agent = await EchoAgent.start()
+    await agent.register(server, { agent_id: 'planner', name: 'Planner' })
+    const { page } = await openPage(`${server.console}#/agents/planner`)
+    await signIn(page, ['ReadOnly'])
+    await page.getByText('To call an agent, you need the role ReadWrite.').waitFor()
+    expect(await page.getByRole('button', { name: 'Deregister' }).count()).toBe(0)
+    await page.goto(`${server.console}#/tools/queue_send`)
+    await page.getByText('To call a tool, you need the role ReadWrite.').waitFor()
+    expect(await page.getByRole('button', { name: 'Call', exact: true }).count()).toBe(0)
+  })
+
+  test('console - actions that the role of the operator forbids are not offered', async () => {
+    const { page } = await openPage(`${server.console}#/channels`)
+    for (const [roles, offered] of [
+      [['ReadOnly'], 0],
+      [['ReadWrite'], 1],
+    ] as const) {
+      await signIn(page, roles)
+      await page.getByRole('link', { name: 'orders', exact: true }).waitFor()
+      await expect.poll(() => page.getByRole('button', { name: 'Create channel' }).count()).toBe(offered)
+      await page.getByRole('button', { name: 'Sign out' }).click()
+    }
   })
 })

@@ -117,15 +117,6 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expect(await screenProblems(page.url(), 'Deliver again')).toEqual([])
   })
 
-  test('console - without webhooks the screen names the setting', async () => {
-    await using other = await Server.start()
-    const { page } = await openPage(`${other.console}#/webhooks`)
-    await page.getByText('Webhooks are turned off.').waitFor()
-    expect(await page.getByRole('link', { name: 'WEBHOOKS_ENABLE' }).getAttribute('href')).toBe(
-      '#/settings?search=webhooks',
-    )
-  })
-
   test('console - the screens of the server are accessible, wide and narrow', async () => {
     expect(
       await screenProblems(
