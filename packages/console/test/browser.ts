@@ -8,17 +8,24 @@ import { expect, inject, onTestFinished } from 'vitest'
 /** `false` skips the tests of the page. */
 export const hasBrowser = hasChromium
 
-let browser: Promise<Browser> | undefined
+const shared = inject('chromium')
 
-async function openBrowser(): Promise<Browser> {
-  const shared = inject('chromium')
-  return shared === undefined ? startChromium() : connectChromium(shared)
+let context: Promise<BrowserContext> | undefined
+
+/** Pages that no test uses: to load the next place costs half of what a new page with its process costs. */
+const idle: Page[] = []
+
+async function openContext(): Promise<BrowserContext> {
+  const browser: Browser = shared === undefined ? await startChromium() : await connectChromium(shared)
+  return browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
 }
 
-/** Closes the browser of this file's tests, or the connection to one that they share. */
+/** Closes the browser of this file's tests, unless other files use it. */
 export async function closeBrowser(): Promise<void> {
-  await (await browser)?.close()
-  browser = undefined
+  if (shared !== undefined) return
+  await (await context)?.browser()?.close()
+  context = undefined
+  idle.length = 0
 }
 
 export interface OpenOptions {
@@ -37,21 +44,14 @@ export interface Watched {
   readonly foreign: string[]
 }
 
-/** Opens a page that is watched. It closes when the test ends. */
+/** Opens a page that is watched. The test has it to its end. */
 export async function openPage(url: string, options: OpenOptions = {}): Promise<Watched> {
   const { scheme = 'light', width = 1440, height = 900 } = options
-  browser ??= openBrowser()
-  const context = await (
-    await browser
-  ).newContext({
-    colorScheme: scheme,
-    viewport: { width, height },
-    locale: 'en-GB',
-    timezoneId: 'Europe/Berlin',
-    reducedMotion: 'reduce',
-  })
-  onTestFinished(() => context.close())
-  const page = await context.newPage()
+  context ??= openContext()
+  const page = idle.pop() ?? (await (await context).newPage())
+  onTestFinished(() => release(page))
+  await page.setViewportSize({ width, height })
+  await page.emulateMedia({ colorScheme: scheme })
   const problems: string[] = []
   const foreign: string[] = []
   const { origin } = new URL(url)
@@ -68,7 +68,24 @@ export async function openPage(url: string, options: OpenOptions = {}): Promise<
   })
   await page.goto(url)
   await page.getByRole('heading', { level: 1 }).waitFor()
-  return { page, context, problems, foreign }
+  return { page, context: page.context(), problems, foreign }
+}
+
+/** Leaves nothing of a test in the page, and keeps it for the next one. */
+async function release(page: Page): Promise<void> {
+  page.removeAllListeners()
+  try {
+    await page.evaluate(() => {
+      sessionStorage.clear()
+      localStorage.clear()
+      // A navigation that the driver begins would need another process.
+      location.replace('about:blank')
+    })
+    await page.waitForURL('about:blank')
+    idle.push(page)
+  } catch {
+    await page.close()
+  }
 }
 
 /** Fails if the page had an error, a refusal of the security policy, or a request to another origin. */
