@@ -55,6 +55,8 @@ function launchOptions(hosts: readonly string[]): LaunchOptions {
       '--no-sandbox',
       '--disable-dev-shm-usage',
       '--no-proxy-server',
+      // Otherwise each navigation starts a process in advance for the next one.
+      '--disable-site-isolation-trials',
       ...(hosts.length === 0
         ? []
         : [`--host-resolver-rules=${hosts.map((host) => `MAP ${host} 127.0.0.1`).join(',')}`]),
