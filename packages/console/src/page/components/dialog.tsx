@@ -1,5 +1,8 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+
+import { useStore } from '../api/store.ts'
+import { signedOut } from '../session/token.ts'
 
 interface DialogProps {
   readonly title: string
@@ -9,19 +12,33 @@ interface DialogProps {
   readonly children: ComponentChildren
 }
 
-/** A modal dialog. The browser keeps the focus inside, closes it with Escape, and returns the focus. */
+/**
+ * A modal dialog. The browser keeps the focus inside, closes it with Escape, and returns the focus. It is hidden with
+ * its content while the page asks for a token.
+ */
 export function Dialog({ title, onClose, wide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
+  const focused = useRef<Element>(null)
   const id = useId()
-  useEffect(() => {
+  const isHidden = useStore(signedOut)
+  useLayoutEffect(() => {
+    const dialog = element.current
+    if (isHidden || dialog === null) return
     const before = document.activeElement
-    element.current?.showModal()
+    dialog.showModal()
+    focus(focused.current)
     return () => {
-      if (before instanceof HTMLElement) before.focus()
+      focused.current = document.activeElement
+      // An open dialog would leave the form that asks for the token inert.
+      if (signedOut.value) dialog.close()
+      focus(before)
     }
-  }, [])
+  }, [isHidden])
+  const closed = (): void => {
+    if (!signedOut.value) onClose()
+  }
   return (
-    <dialog ref={element} class={wide ? 'wide' : undefined} aria-labelledby={id} onClose={onClose}>
+    <dialog ref={element} class={wide ? 'wide' : undefined} aria-labelledby={id} onClose={closed}>
       <div class="dialog-head">
         <h2 id={id}>{title}</h2>
         <button type="button" class="quiet" aria-label="Close" onClick={() => element.current?.close()}>
@@ -31,4 +48,8 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
       {children}
     </dialog>
   )
+}
+
+function focus(element: Element | null): void {
+  if (element instanceof HTMLElement) element.focus()
 }
