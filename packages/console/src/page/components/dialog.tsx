@@ -23,7 +23,7 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
   const isHidden = useStore(signedOut)
   useLayoutEffect(() => {
     const dialog = element.current
-    if (isHidden || dialog === null) return
+    if (isHidden || dialog === null) return undefined
     const before = document.activeElement
     dialog.showModal()
     focus(focused.current)
