@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks'
 
 import { useStore } from '../api/store.ts'
 import { signedOut } from '../session/token.ts'
@@ -18,27 +18,39 @@ interface DialogProps {
  */
 export function Dialog({ title, onClose, wide = false, children }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
-  const focused = useRef<Element>(null)
+  const isShown = useRef(false)
+  const focused = useRef<EventTarget>(null)
   const id = useId()
   const isHidden = useStore(signedOut)
+  const hide = (): void => {
+    isShown.current = false
+    element.current?.close()
+  }
+  // While a dialog is open, the rest of the page is inert, and with it the field for the token.
   useLayoutEffect(() => {
+    if (isHidden) hide()
+  }, [isHidden])
+  // Not in the turn of a key: Enter, which opened the dialog, would press its first button.
+  useEffect(() => {
     const dialog = element.current
     if (isHidden || dialog === null) return undefined
     const before = document.activeElement
     dialog.showModal()
+    isShown.current = true
     focus(focused.current)
     return () => {
-      focused.current = document.activeElement
-      // An open dialog would leave the form that asks for the token inert.
-      if (signedOut.value) dialog.close()
-      focus(before)
+      hide()
+      if (!signedOut.value) focus(before)
     }
   }, [isHidden])
   const closed = (): void => {
-    if (!signedOut.value) onClose()
+    if (isShown.current) onClose()
+  }
+  const keepFocus = ({ target }: Event): void => {
+    if (isShown.current) focused.current = target
   }
   return (
-    <dialog ref={element} class={wide ? 'wide' : undefined} aria-labelledby={id} onClose={closed}>
+    <dialog ref={element} class={wide ? 'wide' : undefined} aria-labelledby={id} onClose={closed} onFocusIn={keepFocus}>
       <div class="dialog-head">
         <h2 id={id}>{title}</h2>
         <button type="button" class="quiet" aria-label="Close" onClick={() => element.current?.close()}>
@@ -50,6 +62,6 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
   )
 }
 
-function focus(element: Element | null): void {
+function focus(element: EventTarget | null): void {
   if (element instanceof HTMLElement) element.focus()
 }
