@@ -82,10 +82,13 @@ async function callAgent(server: Server, text: string): Promise<void> {
   await response.arrayBuffer()
 }
 
-/** Returns the id of a dead letter, which has more to trace than others. */
-async function deadLetter(server: Server): Promise<string> {
+/** Returns the places whose ids only this server has: a dead letter, which has more to trace than others, and a subscription. */
+async function ownPlaces(server: Server): Promise<Readonly<Record<string, string>>> {
   const { messages } = await server.act('peek_queue_messages', { channel: 'payments.dead', max_messages: 1 })
-  return /"id":"([^"]+)"/.exec(JSON.stringify(messages))?.[1] ?? ''
+  const letter = /"id":"([^"]+)"/.exec(JSON.stringify(messages))?.[1] ?? ''
+  const webhooks = await (await fetch(`${server.api}/api/webhooks`)).text()
+  const webhook = /"id":"([^"]+)"/.exec(webhooks)?.[1] ?? ''
+  return { trace: `trace?id=${letter}`, webhooks: `webhooks/${webhook}` }
 }
 
 /** Takes the pictures of a screen that is open, and returns the number of bytes. */
@@ -116,7 +119,7 @@ async function takeAll(
   server: Server,
   places: readonly (readonly [string, string])[],
 ): Promise<void> {
-  const letter = await deadLetter(server)
+  const own = await ownPlaces(server)
   const encoder = await (await browser.newContext()).newPage()
   for (const { scheme, width, height } of VIEWS) {
     const context = await browser.newContext({
@@ -127,7 +130,7 @@ async function takeAll(
     })
     const page = await context.newPage()
     for (const [name, place] of places) {
-      await page.goto(`${server.console}#/${name === 'trace' ? `trace?id=${letter}` : place}`)
+      await page.goto(`${server.console}#/${own[name] ?? place}`)
       await page.reload()
       await page.getByRole('heading', { level: 1 }).waitFor()
       // Time for plots, and for messages to pass in the live tail.
