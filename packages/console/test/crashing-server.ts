@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '@signalbox/testkit/free-port'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
+import type { ServerUrls } from './hosted-servers.ts'
 import type { Settings } from './server.ts'
 import { Server, settingsOf } from './server.ts'
 
@@ -15,15 +16,19 @@ const MAIN = fileURLToPath(new URL('../../../apps/server/src/main.ts', import.me
 export class CrashingServer extends Server {
   readonly #process: ServerProcess
 
-  private constructor(folder: TemporaryFolder, ports: readonly [number, number], process: ServerProcess) {
-    super(folder, ports, () => process.stop())
+  private constructor(folder: TemporaryFolder, urls: ServerUrls, process: ServerProcess) {
+    super(folder, urls, () => process.stop())
     this.#process = process
   }
 
   static override async start(settings: Settings = {}): Promise<CrashingServer> {
     const folder = await TemporaryFolder.create('console')
-    const ports = [await freePort(), await freePort()] as const
-    const server = new CrashingServer(folder, ports, new ServerProcess({ ...settingsOf(folder, ports), ...settings }))
+    // It has the same ports after a crash.
+    const http = await freePort()
+    const api = await freePort()
+    const urls = { http: `http://127.0.0.1:${http}`, api: `http://127.0.0.1:${api}` }
+    const process = new ServerProcess({ ...settingsOf(folder, http, api), ...settings })
+    const server = new CrashingServer(folder, urls, process)
     await server.resume()
     return server
   }

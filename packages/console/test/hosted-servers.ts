@@ -1,16 +1,25 @@
 import type { ChildProcess } from 'node:child_process'
 import { fork } from 'node:child_process'
+import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
 const HOST = fileURLToPath(new URL('../../../apps/server/test/support/servers.fixture.ts', import.meta.url))
 
+/** The URLs of the shared and the management listener. */
+export interface ServerUrls {
+  readonly http: string
+  readonly api: string
+}
+
 interface Answer {
   readonly number: number
+  /** Of a server that was started. */
+  readonly started?: ServerUrls
   readonly problem?: string
 }
 
 interface Pending {
-  readonly resolve: () => void
+  readonly resolve: (answer: Answer) => void
   readonly reject: (error: Error) => void
 }
 
@@ -30,11 +39,13 @@ class Host {
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => (this.#output += text))
+      if (stream instanceof Socket) stream.unref()
     }
-    this.#child.on('message', ({ number, problem }: Answer) => {
+    this.#child.on('message', (answer: Answer) => {
+      const { number, problem } = answer
       const pending = this.#pending.get(number)
       this.#pending.delete(number)
-      if (problem === undefined) pending?.resolve()
+      if (problem === undefined) pending?.resolve(answer)
       else pending?.reject(new Error(`${problem}: ${this.#output}`))
       this.#rest()
     })
@@ -44,16 +55,15 @@ class Host {
     this.#rest()
   }
 
-  /** Sends a request. Resolves with its number when it is done. */
-  async ask(request: { readonly env: object } | { readonly stop: number }): Promise<number> {
+  /** Sends a request. */
+  async ask(request: { readonly env: object } | { readonly stop: number }): Promise<Answer> {
     const number = ++this.#last
-    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     this.#pending.set(number, { resolve, reject })
     this.#child.ref()
     this.#child.channel?.ref()
     this.#child.send({ number, ...request })
-    await promise
-    return number
+    return promise
   }
 
   /** Lets this process end while no request is pending. */
@@ -66,11 +76,17 @@ class Host {
 
 let host: Host | undefined
 
-/** Starts a server with these settings, which accepts calls. Returns what stops it. */
-export async function startHosted(env: Readonly<Record<string, string>>): Promise<() => Promise<void>> {
+export interface HostedServer extends ServerUrls {
+  readonly stop: () => Promise<void>
+}
+
+/** Starts a server with these settings. Resolves when it accepts calls. */
+export async function startHosted(env: Readonly<Record<string, string>>): Promise<HostedServer> {
   const servers = (host ??= new Host())
-  const number = await servers.ask({ env })
-  return async () => {
+  const { number, started } = await servers.ask({ env })
+  if (started === undefined) throw new Error('the server has no URLs')
+  const stop = async (): Promise<void> => {
     await servers.ask({ stop: number })
   }
+  return { ...started, stop }
 }

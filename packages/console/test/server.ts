@@ -1,6 +1,6 @@
-import { freePort } from '@signalbox/testkit/free-port'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
+import type { ServerUrls } from './hosted-servers.ts'
 import { startHosted } from './hosted-servers.ts'
 
 /** The settings of a server, as environment variables. */
@@ -9,30 +9,29 @@ export type Settings = Readonly<Record<string, string>>
 /** A server with a store of its own. */
 export class Server implements AsyncDisposable {
   readonly #folder: TemporaryFolder
-  readonly #ports: readonly [number, number]
+  readonly #urls: ServerUrls
   readonly #end: () => Promise<void>
 
-  protected constructor(folder: TemporaryFolder, ports: readonly [number, number], end: () => Promise<void>) {
+  protected constructor(folder: TemporaryFolder, urls: ServerUrls, end: () => Promise<void>) {
     this.#folder = folder
-    this.#ports = ports
+    this.#urls = urls
     this.#end = end
   }
 
   static async start(settings: Settings = {}): Promise<Server> {
     const folder = await TemporaryFolder.create('console')
-    const ports = [await freePort(), await freePort()] as const
-    const stop = await startHosted({ ...settingsOf(folder, ports), SHUTDOWN_SECONDS: '0', ...settings })
-    return new Server(folder, ports, stop)
+    const { stop, ...urls } = await startHosted({ ...settingsOf(folder, 0, 0), SHUTDOWN_SECONDS: '0', ...settings })
+    return new Server(folder, urls, stop)
   }
 
   /** The management listener. */
   get api(): string {
-    return `http://127.0.0.1:${this.#ports[1]}`
+    return this.#urls.api
   }
 
   /** The shared listener. */
   get http(): string {
-    return `http://127.0.0.1:${this.#ports[0]}`
+    return this.#urls.http
   }
 
   get console(): string {
@@ -67,8 +66,8 @@ export class Server implements AsyncDisposable {
   }
 }
 
-/** Returns the settings of a server that is reached at these ports of the shared and the management listener. */
-export function settingsOf(folder: TemporaryFolder, [http, api]: readonly [number, number]): Settings {
+/** Returns the settings of a server that has these ports; 0 for free ones. */
+export function settingsOf(folder: TemporaryFolder, http: number, api: number): Settings {
   return {
     HTTP_PORT: String(http),
     API_PORT: String(api),

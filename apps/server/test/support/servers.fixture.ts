@@ -17,20 +17,29 @@ interface Request {
 
 const running = new Map<number, RunningServer>()
 
-async function run({ number, env, stop }: Request): Promise<void> {
+/** The URLs of a server. */
+interface Started {
+  readonly http: string
+  readonly api: string
+}
+
+async function run({ number, env, stop }: Request): Promise<Started | undefined> {
   if (env !== undefined) {
     const { config, origins } = await loadConfig({ flags: fromFlags([]), env })
-    running.set(number, await startServer(config, { origins }))
+    const server = await startServer(config, { origins })
+    running.set(number, server)
+    return { http: server.http.url, api: server.api.url }
   }
   if (stop !== undefined) {
     await running.get(stop)?.close()
     running.delete(stop)
   }
+  return undefined
 }
 
 process.on('message', (request: Request) => {
   run(request).then(
-    () => process.send?.({ number: request.number }),
+    (started) => process.send?.({ number: request.number, started }),
     (error: unknown) => process.send?.({ number: request.number, problem: String(error) }),
   )
 })

@@ -145,8 +145,12 @@ function Actions({ webhook, onChanged }: { readonly webhook: Webhook; readonly o
           }}
         >
           <Field
-            label="Deliver again from sequence"
-            hint={next === undefined ? undefined : `The next is ${count(next)}.`}
+            label={
+              <>
+                Deliver again from sequence{' '}
+                {next !== undefined && <span class="muted">(the next is {count(next)})</span>}
+              </>
+            }
           >
             <input
               type="number"
