@@ -10,7 +10,7 @@ export class HostSessions {
   readonly #session: Session
   readonly #hosts: number
 
-  constructor(url: string, session: Session, hosts = 16) {
+  constructor(url: string, session: Session, hosts = 64) {
     this.#url = url
     this.#session = session
     this.#hosts = hosts

@@ -23,9 +23,10 @@ import { WalFile } from './wal-file.ts'
 const MAX_GROUP = 4_096
 
 /**
- * Runs the writer thread: receives operations from the main thread, commits them in groups, and posts their results.
+ * Writes one store: receives operations from the main thread, commits them in groups, and posts their results. When the
+ * store is closed, it calls `closed`; after a failure the thread ends.
  */
-export function runWriter(settings: WriterSettings): void {
+export function runWriter(settings: WriterSettings, closed: () => void): void {
   const port = parentPort
   if (isMainThread || !port) throw new Error('the writer runs in a worker thread')
   const reply = (message: WriterReply): void => port.postMessage(message)
@@ -76,11 +77,12 @@ export function runWriter(settings: WriterSettings): void {
         // The rest stays in the WAL, and the next start copies it back.
       }
       closeFiles()
+      port.off('message', receive)
+      closed()
       reply({ kind: 'closed' })
-      port.close()
     }
 
-    port.on('message', (first: WriterRequest) => {
+    const receive = (first: WriterRequest): void => {
       try {
         const operations: Operation[] = []
         let closing = false
@@ -99,7 +101,8 @@ export function runWriter(settings: WriterSettings): void {
       } catch (error) {
         fail(error)
       }
-    })
+    }
+    port.on('message', receive)
     reply({ kind: 'ready' })
 
     function next(): WriterRequest | undefined {

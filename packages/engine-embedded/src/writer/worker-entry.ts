@@ -24,8 +24,19 @@ let prepared: Worker | undefined
  * keep the process alive.
  */
 export function prepareWriterThread(): void {
-  if (prepared) return
-  const thread = newThread()
+  if (!prepared) keep(newThread())
+}
+
+/**
+ * Keeps a thread whose store was closed for the next store to open: a process that opens many, as tests do, starts one
+ * thread. If one waits already, the thread ends.
+ */
+export function returnWriterThread(thread: Worker): void {
+  if (prepared) void thread.terminate()
+  else keep(thread)
+}
+
+function keep(thread: Worker): void {
   thread.unref()
   // A thread that fails before its store is opened must not end the process; the next store starts another one.
   thread.once('error', forget)

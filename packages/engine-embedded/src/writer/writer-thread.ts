@@ -7,4 +7,9 @@ const { compileCache }: WriterThreadData = workerData
 // A thread does not inherit the cache, and its modules are half of its start.
 if (compileCache !== undefined) enableCompileCache(compileCache)
 const { runWriter } = await import('./run-writer.ts')
-parentPort?.once('message', (settings: WriterSettings) => runWriter(settings))
+
+function serveNextStore(): void {
+  parentPort?.once('message', (settings: WriterSettings) => runWriter(settings, serveNextStore))
+}
+
+serveNextStore()

@@ -17,7 +17,7 @@ import type {
 import type { GroupReply, WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
 import { isResultOf } from './operations.ts'
 import { packOperations, unpackResults } from './post.ts'
-import { startWriterThread } from './worker-entry.ts'
+import { returnWriterThread, startWriterThread } from './worker-entry.ts'
 
 /** The maximum number of unanswered posts: the thread works on one while the next one waits. */
 const MAX_POSTS = 2
@@ -82,18 +82,26 @@ export class Writer {
     const ended = Promise.withResolvers<void>()
     this.ready = ready.promise
     this.ended = ended.promise
-    this.#worker.on('message', (reply: WriterReply) => {
+    const receive = (reply: WriterReply): void => {
       if (reply.kind === 'group') this.#settle(reply)
       else if (reply.kind === 'ready') ready.resolve()
       else if (reply.kind === 'damaged') events.damaged(reply.place, reply.reason)
       else if (reply.kind === 'failed') this.#fail(`${reply.message} (${reply.code})`, reply.code)
-    })
-    this.#worker.on('error', (error) => this.#fail(messageOf(error)))
-    this.#worker.on('exit', () => {
+      else leave()
+    }
+    const failed = (error: unknown): void => this.#fail(messageOf(error))
+    const end = (): void => {
       this.#fail('the writer thread ended')
       ready.reject(unavailable(this.#refused ?? 'the writer thread ended'))
       ended.resolve()
-    })
+    }
+    /** The store is closed, and its thread free for another one. */
+    const leave = (): void => {
+      this.#worker.off('message', receive).off('error', failed).off('exit', end)
+      end()
+      returnWriterThread(this.#worker)
+    }
+    this.#worker.on('message', receive).on('error', failed).on('exit', end)
     ready.promise.catch(() => {})
   }
 
@@ -225,7 +233,7 @@ export class Writer {
     if (!this.#closing) this.#events.failed(reason, code)
   }
 
-  /** Completes submitted operations, copies the WAL back and ends the thread. Idempotent. */
+  /** Completes submitted operations, copies the WAL back and closes the store's files. Idempotent. */
   async close(): Promise<void> {
     if (!this.#ended && !this.#closing) {
       this.#closing = true
