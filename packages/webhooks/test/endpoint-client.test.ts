@@ -68,6 +68,19 @@ test('endpoint client - an aborted request rejects with the reason, and its conn
   await until(() => closed)
 })
 
+test('endpoint client - a request after an answer uses its connection again', async () => {
+  const receiver = await openReceiver()
+  const ports = new Set<number | undefined>()
+  receiver.reply = (response, received) => {
+    ports.add(response.socket?.remotePort)
+    answer(204)(response, received)
+  }
+  const client = openClient()
+  for (let i = 0; i < 5; i++) await client.send(endpointUrl(new URL(receiver.url)), POST)
+  expect(receiver.received).toHaveLength(5)
+  expect(ports.size).toBe(1)
+})
+
 test('endpoint client - a refused address gets no connection', async () => {
   const receiver = await openReceiver()
   await expect(openClient([]).send(endpointUrl(new URL(receiver.url)), POST)).rejects.toMatchObject({
