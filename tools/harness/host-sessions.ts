@@ -22,7 +22,10 @@ export class HostSessions {
     const end = begin + durationMs
     let requests = 0
     const host = async () => {
-      while (performance.now() < end) requests += await this.#runSession()
+      while (performance.now() < end) {
+        const done = await this.#runSession()
+        requests += done
+      }
     }
     await Promise.all(Array.from({ length: this.#hosts }, host))
     return { requests, wallMs: performance.now() - begin }
