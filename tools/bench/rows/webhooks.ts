@@ -40,7 +40,7 @@ async function sendPart(worker: MeasuredProcess, roundMs: number): Promise<Part>
   return { ...(await worker.call<Work>('send', { durationMs: roundMs / PARTS })) }
 }
 
-/** Returns the figures of whole rounds. */
+/** Returns the measurements of whole rounds. */
 function wholeRounds(parts: readonly Part[]): WorkFigures[] {
   const sum = (of: readonly Part[], name: keyof Work): number => of.reduce((total, part) => total + part[name], 0)
   return Array.from({ length: parts.length / PARTS }, (_, round) => {
