@@ -40,7 +40,7 @@ const SHARED: Sharing = {
 }
 
 /** Those of each package, with the files whose names end so. */
-function packageProjects(suffix: string, sharing: Sharing = {}): TestProjectInlineConfiguration[] {
+export function packageProjects(suffix: string, sharing: Sharing = {}): TestProjectInlineConfiguration[] {
   const manifests = ['packages/*/package.json', 'apps/*/package.json', 'tools/package.json', 'examples/package.json']
   return globSync(manifests).flatMap((manifest) => {
     const { name } = JSON.parse(readFileSync(manifest, 'utf8')) as { name: string }

@@ -1,13 +1,28 @@
+import type { TestProjectInlineConfiguration } from 'vitest/config'
 import { defineConfig } from 'vitest/config'
 
-import { tier } from './vitest.config.ts'
+import { packageProjects, tier } from './vitest.config.ts'
+
+const LONG = 'stress.ts'
+
+const CONSOLE = '@signalbox/console'
+
+/** The files of the console share a Chromium. One that measures the frames of a page runs alone, after them. */
+const OPTIONS: Readonly<Record<string, TestProjectInlineConfiguration['test']>> = {
+  [CONSOLE]: { globalSetup: './test/share-chromium.ts' },
+  [`${CONSOLE}, alone`]: { sequence: { groupOrder: 1 } },
+}
+
+const projects = packageProjects(LONG, { [CONSOLE]: ['live-rate'] })
+for (const { test } of projects) if (typeof test?.name === 'string') Object.assign(test, OPTIONS[test.name])
 
 /**
  * Long runs of what `npm test` shows in short, one file after the other. `npm run test:stress` sets `STRESS_MS`: the time that a file
  * without a fixed length runs.
  */
 export default defineConfig(
-  tier('stress.ts', {
+  tier(LONG, {
+    projects,
     fileParallelism: false,
     testTimeout: 3_600_000,
     hookTimeout: 60_000,

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { text } from 'node:stream/consumers'
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -12,9 +12,8 @@ let server: Server
 beforeAll(async () => {
   if (!hasBrowser) return
   server = await Server.start()
-  for (let number = 0; number < QUEUES; number++) {
-    await server.act('create_channel', { type: 'queues', channel: `q${number}` })
-  }
+  const numbers = Array.from({ length: QUEUES }, (_, number) => number)
+  await Promise.all(numbers.map((number) => server.act('create_channel', { type: 'queues', channel: `q${number}` })))
   await server.act('purge_queue', { channel: 'q7' })
 }, 60_000)
 afterAll(async () => {
@@ -63,7 +62,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.getByRole('button', { name: 'Export JSON lines' }).click()
     const file = await saved
     expect(file.suggestedFilename()).toBe('audit.jsonl')
-    const lines = (await readFile(await file.path(), 'utf8')).trimEnd().split('\n')
+    const lines = (await text(await file.createReadStream())).trimEnd().split('\n')
     expect(lines.map((line) => JSON.parse(line).action)).toEqual(Array.from({ length: QUEUES }, () => 'create_channel'))
     await page.getByText(`${QUEUES} entries saved.`).waitFor()
   })

@@ -48,6 +48,7 @@ describe.skipIf(!hasBrowser)('in a real browser, without a mouse', () => {
     const { page } = watched
     const operator = new Operator(page)
     await operator.press('g', 'd')
+    await page.getByRole('heading', { level: 1, name: 'Dead letters' }).waitFor()
     await operator.tabTo(page.getByRole('link', { name: 'payments.dead' }))
     await operator.press('Enter')
     const groups = page.getByRole('table', { name: 'Groups of dead letters' }).locator('tbody tr')

@@ -183,27 +183,6 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expectQuiet(watched)
   })
 
-  test(
-    'console - 2,000 channels are a list of which only the visible rows are in the page',
-    { timeout: 60_000 },
-    async () => {
-      for (let start = 0; start < 2_000; start += 50) {
-        const names = Array.from({ length: 50 }, (_, index) => `many.${String(start + index).padStart(4, '0')}`)
-        await Promise.all(names.map((channel) => server.act('create_channel', { channel, type: 'queues' })))
-      }
-      const { page } = await open('channels?search=many')
-      await page.getByText('2,000 channels').waitFor()
-      const rows = page.getByRole('table', { name: 'Channels' }).locator('tbody tr:not(.spacer)')
-      for (let turn = 0; turn < 30; turn++) {
-        await page.mouse.wheel(0, 4_000)
-        if ((await page.getByText('many.1999').count()) > 0) break
-        await page.waitForTimeout(150)
-      }
-      await page.getByText('many.1999').waitFor()
-      expect(await rows.count()).toBeLessThan(120)
-    },
-  )
-
   test.for([
     ['light', 1440],
     ['dark', 390],

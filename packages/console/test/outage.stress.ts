@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { CrashingServer } from './crashing-server.ts'
 import { SCREENS } from './screens.ts'
-import { Server } from './server.ts'
 
 const MAX_SECONDS = 8
 
-let server: Server
+let server: CrashingServer
 beforeAll(async () => {
-  if (hasBrowser) server = await Server.start()
+  if (hasBrowser) server = await CrashingServer.start()
 }, 60_000)
 afterAll(async () => {
   await closeBrowser()

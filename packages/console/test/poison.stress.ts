@@ -23,6 +23,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const { page } = watched
     const operator = new Operator(page)
     await operator.click(page.getByRole('main').getByRole('link', { name: 'Dead-lettered' }))
+    await page.getByRole('heading', { level: 1, name: 'Dead letters' }).waitFor()
     await operator.click(page.getByRole('link', { name: 'payments.dead' }))
     const groups = page.getByRole('table', { name: 'Groups of dead letters' }).locator('tbody tr')
     await operator.click(groups.filter({ hasText: 'payments' }).getByRole('button', { name: 'Redrive' }))

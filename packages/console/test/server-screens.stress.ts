@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
@@ -47,7 +47,8 @@ afterAll(async () => {
   await folder?.[Symbol.asyncDispose]()
 })
 
-async function subscribe(): Promise<void> {
+/** Subscribes the endpoint; returns the id. */
+async function subscribe(): Promise<string> {
   const { port } = endpoint.address() as AddressInfo
   const response = await fetch(`${server.http}/ce/subscriptions`, {
     method: 'POST',
@@ -58,6 +59,8 @@ async function subscribe(): Promise<void> {
     }),
   })
   if (response.status !== 201) throw new Error(`subscribe: ${response.status} ${await response.text()}`)
+  const { id } = (await response.json()) as { readonly id: string }
+  return id
 }
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {
@@ -117,13 +120,24 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expect(await screenProblems(page.url(), 'Deliver again')).toEqual([])
   })
 
-  test('console - without webhooks the screen names the setting', async () => {
-    await using other = await Server.start()
-    const { page } = await openPage(`${other.console}#/webhooks`)
-    await page.getByText('Webhooks are turned off.').waitFor()
-    expect(await page.getByRole('link', { name: 'WEBHOOKS_ENABLE' }).getAttribute('href')).toBe(
-      '#/settings?search=webhooks',
-    )
+  test('console - the secret of a webhook subscription is rotated, and shown once', async () => {
+    const watched = await openPage(`${server.console}#/webhooks/${await subscribe()}`)
+    const { page } = watched
+    await page.getByRole('button', { name: 'Rotate secret' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Rotate secret' })
+    expect(await violationsOf(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Rotate', exact: true }).click()
+    const secret = dialog.getByLabel('New secret')
+    expect(await secret.inputValue()).toMatch(/^whsec_.{32,}$/)
+    await dialog.getByText('The old secret is valid for a day, until').waitFor()
+    expect(await violationsOf(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Close' }).last().click()
+    await dialog.waitFor({ state: 'detached' })
+    await page.getByRole('dialog', { name: 'Webhook subscription' }).waitFor()
+    expect(await page.evaluate(() => document.documentElement.outerHTML.includes('whsec_'))).toBe(false)
+    await page.getByRole('button', { name: 'Rotate secret' }).click()
+    await dialog.getByText('The page shows it once.').waitFor()
+    expectQuiet(watched)
   })
 
   test('console - the screens of the server are accessible, wide and narrow', async () => {

@@ -1,95 +1,41 @@
-import { spawn } from 'node:child_process'
-import type { ChildProcess } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-
-import { freePort } from '@signalbox/testkit/free-port'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-const MAIN = fileURLToPath(new URL('../../../apps/server/src/main.ts', import.meta.url))
+import type { ServerUrls } from './hosted-servers.ts'
+import { startHosted } from './hosted-servers.ts'
 
-/** A server in a process of its own, as `npm start` starts it. */
+/** The settings of a server, as environment variables. */
+export type Settings = Readonly<Record<string, string>>
+
+/** A server with a store of its own. */
 export class Server implements AsyncDisposable {
   readonly #folder: TemporaryFolder
-  readonly #env: Readonly<Record<string, string>>
-  readonly #ports: readonly [number, number]
-  #child: ChildProcess | undefined
-  #output = ''
+  readonly #urls: ServerUrls
+  readonly #end: () => Promise<void>
 
-  private constructor(
-    folder: TemporaryFolder,
-    ports: readonly [number, number],
-    env: Readonly<Record<string, string>>,
-  ) {
+  protected constructor(folder: TemporaryFolder, urls: ServerUrls, end: () => Promise<void>) {
     this.#folder = folder
-    this.#ports = ports
-    this.#env = env
+    this.#urls = urls
+    this.#end = end
   }
 
-  static async start(env: Readonly<Record<string, string>> = {}): Promise<Server> {
+  static async start(settings: Settings = {}): Promise<Server> {
     const folder = await TemporaryFolder.create('console')
-    const server = new Server(folder, [await freePort(), await freePort()], env)
-    await server.resume()
-    return server
+    const { stop, ...urls } = await startHosted({ ...settingsOf(folder, 0, 0), SHUTDOWN_SECONDS: '0', ...settings })
+    return new Server(folder, urls, stop)
   }
 
   /** The management listener. */
   get api(): string {
-    return `http://127.0.0.1:${this.#ports[1]}`
+    return this.#urls.api
   }
 
   /** The shared listener. */
   get http(): string {
-    return `http://127.0.0.1:${this.#ports[0]}`
+    return this.#urls.http
   }
 
   get console(): string {
     return `${this.api}/console/`
-  }
-
-  /** Starts the server again, with the same ports and store. */
-  async resume(): Promise<void> {
-    const [http, api] = this.#ports
-    const { PATH = '', NODE_COMPILE_CACHE = '' } = process.env
-    const child = spawn(process.execPath, ['--conditions=@signalbox/source', MAIN], {
-      env: {
-        PATH,
-        ...(NODE_COMPILE_CACHE === '' ? {} : { NODE_COMPILE_CACHE }),
-        HTTP_PORT: String(http),
-        API_PORT: String(api),
-        STORE_PATH: this.#folder.join('data'),
-        LOG_LEVEL: 'warn',
-        ...this.#env,
-      },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    for (const stream of [child.stdout, child.stderr]) {
-      stream.setEncoding('utf8').on('data', (text: string) => (this.#output += text))
-    }
-    this.#child = child
-    while (!(await this.#isReady())) {
-      if (child.exitCode !== null) throw new Error(`the server ended: ${this.#output}`)
-      await new Promise((resolve) => setTimeout(resolve, 50))
-    }
-  }
-
-  async #isReady(): Promise<boolean> {
-    try {
-      const response = await fetch(`${this.api}/ready`)
-      await response.arrayBuffer()
-      return response.ok
-    } catch {
-      return false
-    }
-  }
-
-  /** Ends the process as a crash does. */
-  async stop(): Promise<void> {
-    const child = this.#child
-    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-    const ended = once(child, 'exit')
-    child.kill('SIGKILL')
-    await ended
   }
 
   /** Runs an action of the management API, and returns its data. */
@@ -115,7 +61,17 @@ export class Server implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.stop()
+    await this.#end()
     await this.#folder[Symbol.asyncDispose]()
+  }
+}
+
+/** Returns the settings of a server that has these ports; 0 for free ones. */
+export function settingsOf(folder: TemporaryFolder, http: number, api: number): Settings {
+  return {
+    HTTP_PORT: String(http),
+    API_PORT: String(api),
+    STORE_PATH: folder.join('data'),
+    LOG_LEVEL: 'warn',
   }
 }

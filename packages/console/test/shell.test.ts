@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { closeBrowser, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { CrashingServer } from './crashing-server.ts'
 import { SCREENS } from './screens.ts'
 import { Server } from './server.ts'
 import { SECRET, tokenOf } from './tokens.ts'
@@ -39,7 +40,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   })
 
   test('console - a lost connection is shown, and mends itself when the server is back', async () => {
-    await using other = await Server.start()
+    await using other = await CrashingServer.start()
     const { page } = await openPage(other.console)
     await page.getByRole('banner').getByText('Ready').waitFor()
     await other.stop()

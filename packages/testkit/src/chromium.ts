@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs'
 import { delimiter, join } from 'node:path'
 
 import { chromium } from 'playwright-core'
-import type { Browser } from 'playwright-core'
+import type { Browser, BrowserServer, LaunchOptions } from 'playwright-core'
 
 const NAMES = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable']
 
@@ -33,17 +33,33 @@ if (!hasChromium) {
  * @param hosts Names that only this browser resolves, to 127.0.0.1
  */
 export async function startChromium(hosts: readonly string[] = []): Promise<Browser> {
+  return chromium.launch(launchOptions(hosts))
+}
+
+/** Starts a Chromium for several processes: each connects to its `wsEndpoint()` with {@link connectChromium}. */
+export async function serveChromium(): Promise<BrowserServer> {
+  return chromium.launchServer({ ...launchOptions([]), host: '127.0.0.1' })
+}
+
+/** Returns the Chromium of another process. To close it ends the connection and the contexts that were opened through it. */
+export async function connectChromium(endpoint: string): Promise<Browser> {
+  return chromium.connect(endpoint)
+}
+
+function launchOptions(hosts: readonly string[]): LaunchOptions {
   if (executablePath === undefined) throw new Error('no Chromium is installed')
-  return chromium.launch({
+  return {
     executablePath,
     args: [
       // The sandbox of Chromium does not run as root, the user of tests in containers. The pages are ours.
       '--no-sandbox',
       '--disable-dev-shm-usage',
       '--no-proxy-server',
+      // Otherwise each navigation starts a process in advance for the next one.
+      '--disable-site-isolation-trials',
       ...(hosts.length === 0
         ? []
         : [`--host-resolver-rules=${hosts.map((host) => `MAP ${host} 127.0.0.1`).join(',')}`]),
     ],
-  })
+  }
 }

@@ -1,5 +1,5 @@
 import { currentToken, replaceToken } from '../session/session.ts'
-import { signedOut, token } from '../session/token.ts'
+import { signedOut, token, untilSignedIn } from '../session/token.ts'
 import { connection } from './connection.ts'
 import type { paths } from './management.d.ts'
 
@@ -114,7 +114,12 @@ interface Init extends Omit<RequestInit, 'headers'> {
   readonly headers?: Readonly<Record<string, string>>
 }
 
+/** The route that needs no token. */
+const SIGN_IN = routeUrl('/api/sign_in').pathname
+
 async function request<Data>(url: URL, init: Init): Promise<Data> {
+  // The screen that is kept behind the question for a token would ask with the refused one.
+  if (url.pathname !== SIGN_IN) await untilSignedIn(init.signal ?? undefined)
   const bearer = await currentToken()
   const headers = { ...init.headers, ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) }
   let response: Response

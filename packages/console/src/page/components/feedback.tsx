@@ -29,9 +29,16 @@ export function Problem({ children }: { readonly children: ComponentChildren }) 
   )
 }
 
-/** The error of a request. The banner of the page reports a lost connection, so it is not repeated here. */
+/** The status of an answer that requires another token. */
+const UNAUTHORIZED = 401
+
+/**
+ * The error of a request. The banner of the page reports a lost connection, and the page asks for another token, so
+ * neither is repeated here.
+ */
 export function ErrorOf({ error }: { readonly error: ApiError | undefined }) {
   if (error === undefined || error.code === 'NO_ANSWER' || error.code === 'NOT_READY') return null
+  if (error.status === UNAUTHORIZED) return null
   return (
     <Problem>
       <UserText max={2_000}>{error.message}</UserText> <code>{error.code}</code>

@@ -31,12 +31,21 @@ const PAUSE_MS = 250
 export function Search({ label, value, onChange }: SearchProps) {
   const [text, setText] = useState(value)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => setText(value), [value])
+  const reported = useRef(value)
+  useEffect(() => {
+    // The field's own text comes back when the operator may have typed on.
+    if (value === reported.current) return
+    reported.current = value
+    setText(value)
+  }, [value])
   useEffect(() => () => clearTimeout(timer.current), [])
   const changed = (next: string, pause: number): void => {
     setText(next)
     clearTimeout(timer.current)
-    timer.current = setTimeout(() => onChange(next), pause)
+    timer.current = setTimeout(() => {
+      reported.current = next
+      onChange(next)
+    }, pause)
   }
   return (
     <span class="search">

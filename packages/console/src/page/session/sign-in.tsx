@@ -1,4 +1,4 @@
-import { useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { get } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
@@ -17,6 +17,11 @@ export function SignIn() {
   const problem = useStore(signInProblem)
   const { data } = useData('sign-in', (signal) => get('/api/sign_in', {}, signal), RETRY_MS)
   const [value, setValue] = useState('')
+  const field = useRef<HTMLInputElement>(null)
+  // The field that had the focus is hidden now.
+  useEffect(() => {
+    if (refused) field.current?.focus()
+  }, [refused])
   const submit = (event: Event): void => {
     event.preventDefault()
     const text = value.trim().replace(/^Bearer\s+/i, '')
@@ -46,6 +51,7 @@ export function SignIn() {
       <label class="field">
         <span>Token</span>
         <input
+          ref={field}
           type="password"
           autocomplete="off"
           spellcheck={false}

@@ -9,8 +9,23 @@ const KEY = 'signalbox.token'
  */
 export const token = new Store<string | undefined>(tabStorage.get(KEY))
 
-/** `true` after an answer that asked for another token. */
+/** `true` while the page asks for a token: after an answer that required another one, and after a sign-out. */
 export const signedOut = new Store(false)
+
+/** Resolves when the page asks for no token. Rejects with the reason of the signal. */
+export function untilSignedIn(signal?: AbortSignal): Promise<void> {
+  if (!signedOut.value) return Promise.resolve()
+  return new Promise((resolve, reject) => {
+    const unfollow = signedOut.follow(() => {
+      unfollow()
+      resolve()
+    })
+    signal?.addEventListener('abort', () => {
+      unfollow()
+      reject(signal.reason)
+    })
+  })
+}
 
 /** Keeps the token for this tab. */
 export function keepToken(value: string): void {

@@ -6,7 +6,7 @@ import { Loading, Problem, Toasts } from '../components/feedback.tsx'
 import { usePlace } from '../router/location.ts'
 import type { Screen, ScreenProps } from '../screens/screens.ts'
 import { SCREENS } from '../screens/screens.ts'
-import { signedOut } from '../session/token.ts'
+import { signedOut, token } from '../session/token.ts'
 import { SignIn } from '../session/sign-in.tsx'
 import { ConnectionBanner } from './connection-banner.tsx'
 import { KeyHelp } from './key-help.tsx'
@@ -19,6 +19,8 @@ const [FIRST] = SCREENS
 export function App() {
   const place = usePlace()
   const asksForToken = useStore(signedOut)
+  // What the operator typed before the token expired is there again after the sign-in.
+  const isKept = useStore(token) !== undefined
   useShortcuts()
   const screen = SCREENS.find(({ id }) => id === place.path[0]) ?? FIRST
   useLayoutEffect(() => {
@@ -34,7 +36,12 @@ export function App() {
         <Navigation current={screen} />
         <main id="main" tabIndex={-1}>
           <ConnectionBanner />
-          {asksForToken ? <SignIn /> : <ScreenView key={screen.id} screen={screen} place={place} />}
+          {asksForToken && <SignIn />}
+          {(isKept || !asksForToken) && (
+            <div hidden={asksForToken}>
+              <ScreenView key={screen.id} screen={screen} place={place} />
+            </div>
+          )}
         </main>
       </div>
       <KeyHelp />

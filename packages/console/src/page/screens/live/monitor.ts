@@ -1,5 +1,6 @@
 import { routeUrl } from '../../api/client.ts'
 import { currentToken } from '../../session/session.ts'
+import { untilSignedIn } from '../../session/token.ts'
 import type { ChannelType } from '../../components/channel-link.tsx'
 
 /** A message that the monitor showed. */
@@ -48,6 +49,7 @@ export function openMonitor(filter: MonitorFilter, events: MonitorEvents): () =>
     url.protocol = url.protocol === 'https:' ? 'wss:' : 'ws:'
     let reason: string | undefined
     events.onState('connecting')
+    await untilSignedIn()
     const bearer = await currentToken()
     if (ended) return
     socket = new WebSocket(url, protocolsOf(bearer))

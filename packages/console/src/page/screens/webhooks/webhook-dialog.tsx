@@ -13,6 +13,7 @@ import { NeedsRole } from '../../components/needs-role.tsx'
 import { Time } from '../../components/time.tsx'
 import { useCall } from '../../components/use-call.ts'
 import { UserText } from '../../components/user-text.tsx'
+import { RotateSecret } from './rotate-secret.tsx'
 import { WebhookState } from './webhook-state.tsx'
 
 type Webhook = GetData<'/api/webhooks'>['items'][number]
@@ -35,6 +36,9 @@ export function WebhookDialog({ webhook, onClose, onChanged }: WebhookDialogProp
           <Facts webhook={webhook} />
           <NeedsRole role="ReadWrite" to="To pause, test or redeliver">
             <Actions webhook={webhook} onChanged={onChanged} />
+          </NeedsRole>
+          <NeedsRole role="Admin" to="To rotate the secret">
+            <RotateSecret id={webhook.id} />
           </NeedsRole>
         </div>
       )}
@@ -141,8 +145,12 @@ function Actions({ webhook, onChanged }: { readonly webhook: Webhook; readonly o
           }}
         >
           <Field
-            label="Deliver again from sequence"
-            hint={next === undefined ? undefined : `The next is ${count(next)}.`}
+            label={
+              <>
+                Deliver again from sequence{' '}
+                {next !== undefined && <span class="muted">(the next is {count(next)})</span>}
+              </>
+            }
           >
             <input
               type="number"

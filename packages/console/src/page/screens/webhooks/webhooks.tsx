@@ -62,7 +62,6 @@ export function Webhooks({ place }: ScreenProps) {
             {
               id: 'channel',
               title: 'Channel',
-              wideOnly: true,
               cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
             },
             {
