@@ -86,7 +86,7 @@ test('command line - the entry loads nothing but node itself before it knows the
   const source = stripTypeScriptTypes(readFileSync(join(APP, 'src', 'main.ts'), 'utf8'))
   expect(source.startsWith('#!/usr/bin/env node\n')).toBe(true)
   const imports = [...source.matchAll(/^\s*import .* from '(.*)'/gm)].map(([, from]) => from)
-  expect(imports).toEqual(['node:module', 'node:process', 'node:v8'])
+  expect(imports).toEqual(['node:module', 'node:process'])
 })
 
 test('command line - an uncaught error ends the process with one last line that reports it', async () => {

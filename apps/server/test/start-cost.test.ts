@@ -3,12 +3,19 @@ import { expect, test } from 'vitest'
 import { startCli } from './support/cli.ts'
 
 /**
- * Prints the files that the main thread has loaded, and whether Node has loaded the client of `fetch`, when the server
- * is ready.
+ * Prints, when the server is ready, the files that the main thread has loaded, the number of files that were loaded
+ * when pretenuring was switched off, and whether Node has loaded the client of `fetch`.
  */
 const PRELOAD = `
 import { registerHooks } from 'node:module'
+import v8 from 'node:v8'
 const files = []
+let beforeFlag = 0
+const { setFlagsFromString } = v8
+v8.setFlagsFromString = (flag) => {
+  if (flag === '--no-allocation-site-pretenuring') beforeFlag = files.length
+  setFlagsFromString(flag)
+}
 registerHooks({
   load(url, context, next) {
     if (url.startsWith('file:')) files.push(url)
@@ -17,13 +24,14 @@ registerHooks({
 })
 process.once('exit', () => {
   const fetchClient = process.moduleLoadList.some((name) => name.includes('deps/undici/undici'))
-  process._rawDebug(JSON.stringify({ fetchClient, files }))
+  process._rawDebug(JSON.stringify({ fetchClient, files, beforeFlag }))
 })
 `
 
 interface Loaded {
   readonly fetchClient: boolean
   readonly files: readonly string[]
+  readonly beforeFlag: number
 }
 
 async function loadedAtStart(): Promise<Loaded> {
@@ -46,4 +54,10 @@ test('start - with default settings the server loads few files, and no library t
   // 592 of the workspace and 809 of libraries when this was last changed; each costs about 0.5 ms from source.
   expect(own.length).toBeLessThan(600)
   expect(files.length - own.length).toBeLessThan(825)
+})
+
+test('start - V8 gets other flags when everything is loaded, so that Node uses the compiled code of its own modules', async () => {
+  const { beforeFlag, files } = await loadedAtStart()
+  expect(beforeFlag).toBeGreaterThan(1_000)
+  expect(files.slice(beforeFlag)).toEqual([])
 })

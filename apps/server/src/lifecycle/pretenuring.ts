@@ -7,7 +7,7 @@ import v8 from 'node:v8'
  * took 5 ms take 20 to 40 ms (docs/decisions/0005).
  *
  * Called after the start: compiled code is valid only for the flags that it was compiled with. With
- * a changed flag Node compiles the modules that are part of it again, a tenth of a start.
+ * a changed flag Node compiles its built-in modules again when it loads them, a tenth of a start.
  */
 export function disablePretenuring(): void {
   v8.setFlagsFromString('--no-allocation-site-pretenuring')
