@@ -9,7 +9,7 @@ const CONSOLE = '@signalbox/console'
 
 /** The files of the console share a Chromium. One that measures the frames of a page runs alone, after them. */
 const OPTIONS: Readonly<Record<string, TestProjectInlineConfiguration['test']>> = {
-  [CONSOLE]: { globalSetup: './test/share-chromium.ts' },
+  [CONSOLE]: { globalSetup: `${import.meta.dirname}/packages/console/test/share-chromium.ts` },
   [`${CONSOLE}, alone`]: { sequence: { groupOrder: 1 } },
 }
 
