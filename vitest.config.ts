@@ -35,6 +35,7 @@ const SHARED: Sharing = {
   '@signalbox/http-kit': [],
   '@signalbox/management-api': ['history'],
   '@signalbox/registry': [],
+  '@signalbox/webhooks': [],
   signalbox: ['metrics', 'shutdown', 'start-cost'],
 }
 

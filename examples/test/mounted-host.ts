@@ -106,9 +106,9 @@ export async function driveEndpoint(url: URL, send: Fetch = fetch): Promise<void
 }
 
 /** Ends a host while a receive waits and a stream is open: the receive ends empty. Returns the exit code of the host. */
-export async function endWhileWaiting({ url, stop }: MountedHost): Promise<number | null> {
+export async function endWhileWaiting({ url, stop }: MountedHost, send: Fetch = fetch): Promise<number | null> {
   const client = new Client({ name: 'example-test', version: '1.0.0' })
-  await client.connect(new StreamableHTTPClientTransport(url))
+  await client.connect(new StreamableHTTPClientTransport(url, { fetch: send }))
   const waits = Promise.withResolvers<Progress>()
   const poll = received(client, 'ever', waits.resolve)
   await waits.promise

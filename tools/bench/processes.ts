@@ -57,13 +57,22 @@ export function startNatsSender(context: BenchContext, url: string): MeasuredPro
   })
 }
 
-/** Starts a process on the measured core that delivers to an endpoint, through webhooks or directly. */
-export function startWebhookSender(context: BenchContext, url: string, name: string): MeasuredProcess {
+/** Starts a process on the measured core that delivers to an endpoint, through the subject's webhooks or directly. */
+export function startWebhookSender(
+  context: BenchContext,
+  subject: Subject,
+  url: string,
+  name: string,
+): MeasuredProcess {
   return new MeasuredProcess({
     script: fileURLToPath(new URL('workers/webhook-sender.ts', import.meta.url)),
-    args: [url, newFolder(context)],
+    args: [
+      ...['broker-core', 'engine-embedded', 'webhooks'].map((entry) => packageEntry(subject, entry)),
+      url,
+      newFolder(context),
+    ],
     core: context.core,
-    profiles: profilesOf(context, name),
+    profiles: profilesOf(context, `${name}-${fileLabel(subject)}`),
   })
 }
 

@@ -7,7 +7,8 @@ import { DESCRIPTION, ROOT, SETTINGS } from './product.ts'
 import type { ArchivedFile } from './zip.ts'
 import { zip } from './zip.ts'
 
-const BRIDGE = join(ROOT, 'apps/server/src/mcp-bridge')
+/** The folders of the program. Their files have different names: the bundle has them in one folder. */
+const FOLDERS = ['apps/server/src/mcp-bridge', 'apps/server/src/tls'].map((folder) => join(ROOT, folder))
 
 /** The source file of the bundle's program. */
 const ENTRY = 'bundle-entry.ts'
@@ -26,11 +27,11 @@ export function bundle(product: Product): Buffer {
 }
 
 function program(): readonly ArchivedFile[] {
-  return readdirSync(BRIDGE)
-    .toSorted()
-    .map((file) => {
-      const source = stripTypeScriptTypes(readFileSync(join(BRIDGE, file), 'utf8'))
-      const code = source.replaceAll(/(from |import )'(\.\/[^']+)\.ts'/g, "$1'$2.js'")
+  return FOLDERS.flatMap((folder) => readdirSync(folder).map((file) => ({ folder, file })))
+    .toSorted((a, b) => (a.file < b.file ? -1 : 1))
+    .map(({ folder, file }) => {
+      const source = stripTypeScriptTypes(readFileSync(join(folder, file), 'utf8'))
+      const code = source.replaceAll(/(from |import )'\.{1,2}\/(?:tls\/)?([^'/]+)\.ts'/g, "$1'./$2.js'")
       return {
         path: `server/${file === ENTRY ? 'index.js' : file.replace(/\.ts$/, '.js')}`,
         content: Buffer.from(code),

@@ -4,8 +4,10 @@ import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import type { Plugin } from 'rolldown'
+import type { InputOptions, Plugin } from 'rolldown'
 import { build } from 'rolldown'
+
+import { partsOf } from './bundle-parts.ts'
 
 /**
  * Bundles the built server and the built packages of the workspace into a few files,
@@ -63,6 +65,17 @@ const ownUrls: Plugin = {
   },
 }
 
+function built(file: string): string {
+  return join(PACKAGE, 'dist', file)
+}
+
+function command(name: string): string {
+  return built(`commands/${name}.js`)
+}
+
+const EMBEDDED = fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))
+const WRITER = join(dirname(EMBEDDED), 'writer/writer-thread.js')
+
 /** The libraries in the bundle, besides the packages of the workspace. */
 const INSIDE: ReadonlySet<string> = new Set([
   'typebox',
@@ -78,25 +91,43 @@ function isOutside(id: string): boolean {
   return !id.startsWith('/') && !id.startsWith('.') && !name.startsWith('@signalbox/') && !INSIDE.has(name)
 }
 
-rmSync(OUTPUT, { recursive: true, force: true })
-const { output } = await build({
+const input: InputOptions = {
   input: {
-    main: join(PACKAGE, 'dist/main.js'),
-    'yaml-thread': join(PACKAGE, 'dist/files/yaml-thread.js'),
-    'writer-thread': join(
-      dirname(fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))),
-      'writer/writer-thread.js',
-    ),
+    main: built('main.js'),
+    'yaml-thread': built('files/yaml-thread.js'),
+    'writer-thread': WRITER,
   },
   platform: 'node',
   external: isOutside,
   plugins: [ownUrls],
+}
+
+const smallest = await build({ ...input, write: false })
+const parts = partsOf(smallest.output, {
+  steps: [
+    { part: 'start', modules: [built('run-server.js')] },
+    { part: 'embedded', modules: [EMBEDDED] },
+    { part: 'server', modules: [built('server.js'), built('metrics/process.js')] },
+  ],
+  apart: [
+    // These two commands load most of what a server loads.
+    { part: 'common', module: built('commands/run-command.js'), except: ['backup', 'recover'].map(command) },
+    { part: 'store', module: WRITER, except: [] },
+  ],
+})
+rmSync(OUTPUT, { recursive: true, force: true })
+const { output } = await build({
+  ...input,
+  preserveEntrySignatures: 'allow-extension',
   output: {
     dir: OUTPUT,
     format: 'esm',
     comments: false,
     entryFileNames: '[name].js',
     chunkFileNames: '[name]-[hash].js',
+    codeSplitting: {
+      groups: [{ debugName: 'parts', name: (id) => parts.get(id) ?? null, includeDependenciesRecursively: false }],
+    },
   },
 })
 

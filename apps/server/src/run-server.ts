@@ -3,7 +3,9 @@ import process from 'node:process'
 import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
+import { prepareEngine } from './engine/engines.ts'
 import { ServerError } from './errors.ts'
+import { disablePretenuring } from './lifecycle/pretenuring.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle/signals.ts'
 import { logLibraryOutput } from './logging/library-output.ts'
 import { createAnnouncer, createLogger } from './logging/logger.ts'
@@ -44,11 +46,12 @@ export async function runServer(
     const log = await createLogger(loaded.config.log)
     logLibraryOutput(log)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
-    // Loaded after the settings, so that a wrong setting is reported at once.
-    const { prepareEngine } = await import('./engine/engines.ts')
     await prepareEngine(loaded.config)
-    const { startServer } = await import('./server.ts')
-    const { unhandledRejections } = await import('./metrics/process.ts')
+    // Loaded after the settings, so that a wrong setting is reported at once.
+    const [{ startServer }, { unhandledRejections }] = await Promise.all([
+      import('./server.ts'),
+      import('./metrics/process.ts'),
+    ])
     unhandled.reportRejections((error) => {
       unhandledRejections().inc()
       log.error({ err: error }, 'unhandled rejection')
@@ -70,6 +73,7 @@ export async function runServer(
     }
     stop.use(server)
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
+    disablePretenuring()
     if (process.stdout.isTTY) {
       const { welcomeText } = await import('./logging/welcome.ts')
       standardOutput().write(welcomeText(loaded.config, server.http.url, server.api.url))

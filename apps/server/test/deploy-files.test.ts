@@ -14,6 +14,7 @@ import { SETTINGS } from '../src/config/settings.ts'
 import { runCli } from './support/cli.ts'
 import { DEPLOY, deployText, deployYaml, SETTING_NAMES } from './support/deploy.ts'
 import { serve } from './support/server.ts'
+import { certificate } from './support/tls.ts'
 import { file, issuer } from './support/tokens.ts'
 
 interface Compose {
@@ -100,6 +101,15 @@ describe('deploy/docker', () => {
     expect(await check({ HEALTHCHECK_URL: http.url }, '/ping')).toBe(0)
     expect(await check({ HTTP_PORT: String(port) }, '/ready')).toBe(1)
     expect(await check({ HEALTHCHECK_URL: 'https://127.0.0.1:1' }, '/ready')).toBe(1)
+  })
+
+  test('image - the health check presents a certificate to a listener that requires one', async () => {
+    const files = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
+    const { http } = await serve({ security: { ...files, caFile: certificate('authority.crt') } })
+    const env = { HTTP_PORT: String(http.port), SECURITY_CERT_FILE: files.certFile }
+    expect(await check(env, '/ready')).toBe(1)
+    const client = { HEALTHCHECK_CERT_FILE: certificate('client.crt'), HEALTHCHECK_KEY_FILE: certificate('client.key') }
+    expect(await check({ ...env, ...client }, '/ready')).toBe(0)
   })
 })
 

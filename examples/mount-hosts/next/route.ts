@@ -6,7 +6,11 @@ import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 
 async function open(): Promise<McpFetchHandler> {
   const engine = await openEmbeddedEngine({ path: process.env['STORE_PATH'] ?? './data' })
-  return createMcpFetchHandler(createBroker(engine).broker)
+  const mcp = createMcpFetchHandler(createBroker(engine).broker)
+  // Next.js ends after the last call, and a call can wait for messages for a minute.
+  const close = (): void => void mcp.close().then(() => engine.close())
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, close)
+  return mcp
 }
 
 /** Development servers load this file again after each change, but only one engine can open the store. */

@@ -51,8 +51,17 @@ export const BROKER_ERRORS = {
 
 export type BrokerErrorCode = keyof typeof BROKER_ERRORS
 
+/** Marks the errors of every copy of this package that a process loads: a bundle has a copy, and its host another one. */
+const BROKER_ERROR = Symbol.for('@signalbox/broker-core/BrokerError')
+
 export class BrokerError extends Error {
   override readonly name = 'BrokerError'
+
+  static {
+    // Not a member: the types of two copies stay compatible.
+    Object.defineProperty(this.prototype, BROKER_ERROR, { value: true })
+  }
+
   readonly code: BrokerErrorCode
   readonly details: Readonly<Record<string, unknown>>
 
@@ -68,9 +77,13 @@ export class BrokerError extends Error {
   }
 }
 
-/** Returns whether an unknown error is a {@link BrokerError}, optionally with a given code. */
+/** Returns whether an unknown error is a {@link BrokerError}, also one of another copy of this package, optionally with a given code. */
 export function isBrokerError(error: unknown, code?: BrokerErrorCode): error is BrokerError {
-  return error instanceof BrokerError && (code === undefined || error.code === code)
+  return isMarked(error) && (code === undefined || error.code === code)
+}
+
+function isMarked(error: unknown): error is BrokerError {
+  return error instanceof Error && BROKER_ERROR in error
 }
 
 /** Returns the error for a durable group that is one too many. */

@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path'
 import { hasChromium, startChromium } from '@signalbox/testkit/chromium'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { PROGRAM, RESULT } from './every-runtime.ts'
 import { TestServer } from './server.ts'
 
 const PARSER = dirname(createRequire(import.meta.url).resolve('eventsource-parser'))
@@ -45,33 +46,8 @@ async function servePage(): Promise<string> {
   return `http://localhost:${(server.address() as AddressInfo).port}/`
 }
 
-/** The program of the page. Works on a queue, reads live and stored events, answers and asks. */
-const PROGRAM = `async (url) => {
-  const { connect } = await import('/client/index.ts')
-  const sb = connect(url)
-  const jobs = sb.queue('jobs')
-  const sent = [await jobs.send({ n: 1 }, { id: 'a' }), await jobs.send({ n: 1 }, { id: 'a' })]
-  const done = []
-  const pool = jobs.work({ concurrency: 2, lease: '5s', backoff: () => '1s' }, async (job, { receives }) => {
-    if (receives === 1) throw new Error('the first receive fails')
-    done.push(job)
-  })
-  const live = []
-  await sb.events('shop.*').on(({ data }) => live.push(data)).ready
-  await sb.events('shop.eu').publish('hello')
-  await sb.answer('queries', 'prices', ({ sku }) => ({ sku, price: 9.5 })).ready
-  const price = await sb.query('prices', { sku: 'a1' }, { timeout: '5s' })
-  const log = sb.store('log')
-  await log.append(new Uint8Array([0, 255]))
-  await log.append({ total: 12 })
-  const stored = []
-  for await (const { data } of log.read({ from: 'first' })) stored.push(data instanceof Uint8Array ? [...data] : data)
-  const failure = await sb.queue('_AGENTS_.x').send(1).catch((error) => error.code)
-  while (done.length === 0 || live.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
-  await pool.drain()
-  await sb.close()
-  return { duplicates: sent.map(({ duplicate }) => duplicate), done, live, price, stored, failure }
-}`
+/** The program of the page. */
+const PAGE_PROGRAM = `async (url) => (${PROGRAM})((await import('/client/index.ts')).connect, url)`
 
 test.skipIf(!hasChromium)(
   'browser - a page of another origin works on a queue, reads events, answers and asks',
@@ -80,13 +56,6 @@ test.skipIf(!hasChromium)(
     await using browser = await startChromium()
     const page = await browser.newPage()
     await page.goto(await servePage())
-    expect(await page.evaluate(`(${PROGRAM})(${JSON.stringify(server.url)})`)).toEqual({
-      duplicates: [false, true],
-      done: [{ n: 1 }],
-      live: ['hello'],
-      price: { sku: 'a1', price: 9.5 },
-      stored: [[0, 255], { total: 12 }],
-      failure: 'CHANNEL_RESERVED',
-    })
+    expect(await page.evaluate(`(${PAGE_PROGRAM})(${JSON.stringify(server.url)})`)).toEqual(RESULT)
   },
 )

@@ -3,51 +3,18 @@ import { Buffer } from 'node:buffer'
 import type { Authenticator, JsonObject } from '@signalbox/http-kit'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
-import type { AgentDirectory, McpConnectorOptions } from '../src/index.ts'
+import type { McpConnectorOptions } from '../src/index.ts'
 import { brokerStateKey } from '../src/index.ts'
-import type { AgentAnswer } from './agent-desk.ts'
-import { AgentDesk } from './agent-desk.ts'
-import type { TaskHost, TaskNode } from './task-host.ts'
-import { startTaskHost } from './task-host.ts'
+import { asking, DONE, expectConversation, formOf, SEND, startClerk } from './clerk.ts'
+import type { TaskNode } from './task-host.ts'
 
-const SEND = { agent_id: 'clerk', message: 'book a table' }
 const FORMS = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } }
 const NO_FORMS = { 'io.modelcontextprotocol/clientCapabilities': {} }
-
-interface Asked {
-  readonly method: string
-  readonly params: { readonly message?: { readonly taskId?: string; readonly parts: { readonly text: string }[] } }
-}
 
 interface Question {
   readonly resultType: string
   readonly inputRequests: Record<string, { readonly params: { readonly message: string } }>
   readonly requestState: string
-}
-
-function asking(question: string): AgentAnswer {
-  const message = { kind: 'message', role: 'agent', messageId: 'm', parts: [{ kind: 'text', text: question }] }
-  return reply({ kind: 'task', id: 't1', contextId: 'c1', status: { state: 'input-required', message } })
-}
-
-function reply(result: unknown): AgentAnswer {
-  return { body: JSON.stringify({ jsonrpc: '2.0', id: 1, result }) }
-}
-
-const DONE = reply({ kind: 'task', id: 't1', contextId: 'c1', status: { state: 'completed' } })
-
-/** A host with one agent that gives these answers, and the last one from then on. */
-async function startClerk(...answers: readonly AgentAnswer[]): Promise<TaskHost & { readonly asked: Asked[] }> {
-  const asked: Asked[] = []
-  const host = await startTaskHost(async (system): Promise<AgentDirectory> => {
-    const desk = new AgentDesk(system)
-    await desk.register({ agent_id: 'clerk', name: 'Clerk' }, ({ envelope }) => {
-      asked.push(JSON.parse(envelope) as Asked)
-      return answers[Math.min(asked.length, answers.length) - 1] ?? DONE
-    })
-    return desk
-  })
-  return { ...host, asked }
 }
 
 /** Calls `agent_send` as a client with forms and without tasks. */
@@ -71,20 +38,7 @@ describe('M20 a call that asks for input without a task', () => {
     const first = await question(node)
     expect(first).toEqual({
       resultType: 'input_required',
-      inputRequests: {
-        question: {
-          method: 'elicitation/create',
-          params: {
-            mode: 'form',
-            message: 'for how many?',
-            requestedSchema: {
-              type: 'object',
-              properties: { answer: { type: 'string', title: 'Answer' } },
-              required: ['answer'],
-            },
-          },
-        },
-      },
+      inputRequests: { question: formOf('for how many?') },
       requestState: expect.stringMatching(/^[\w-]{43}\.[\w-]+$/),
       _meta: expect.anything(),
     })
@@ -101,11 +55,7 @@ describe('M20 a call that asks for input without a task', () => {
       isError: false,
       structuredContent: { reply: { status: { state: 'completed' } } },
     })
-    expect(host.asked.map(({ params }) => params.message)).toMatchObject([
-      { parts: [{ text: 'book a table' }] },
-      { taskId: 't1', contextId: 'c1', parts: [{ text: 'four' }] },
-      { taskId: 't1', contextId: 'c1', parts: [{ text: 'at eight' }] },
-    ])
+    expectConversation(host, 'four', 'at eight')
     expect(node.failures).toEqual([])
   })
 

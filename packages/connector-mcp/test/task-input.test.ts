@@ -1,54 +1,9 @@
 import { describe, expect, test } from 'vitest'
 
-import type { AgentDirectory } from '../src/index.ts'
-import type { AgentAnswer, AgentRequest } from './agent-desk.ts'
-import { AgentDesk } from './agent-desk.ts'
-import type { Task, TaskHost } from './task-host.ts'
-import { capabilities, startTaskHost } from './task-host.ts'
-
-const SEND = { agent_id: 'clerk', message: 'book a table' }
-
-/** A message as the agents of these tests see it. */
-interface Asked {
-  readonly method: string
-  readonly params: {
-    readonly id?: string
-    readonly message?: { readonly taskId?: string; readonly contextId?: string; readonly parts: { text: string }[] }
-  }
-}
-
-/** A reply of A2A 0.3 that asks for input, as the agent's own task `t1`. */
-function asking(question: string): AgentAnswer {
-  const message = { kind: 'message', role: 'agent', messageId: 'm', parts: [{ kind: 'text', text: question }] }
-  const status = { state: 'input-required', message }
-  return reply({ kind: 'task', id: 't1', contextId: 'c1', status })
-}
-
-function reply(result: unknown): AgentAnswer {
-  return { body: JSON.stringify({ jsonrpc: '2.0', id: 1, result }) }
-}
-
-interface Clerk extends TaskHost {
-  readonly asked: Asked[]
-}
-
-/** A host with one agent that answers requests in the order of `answers`, and the last one from then on. */
-async function startClerk(
-  ...answers: readonly ((request: AgentRequest) => AgentAnswer | Promise<AgentAnswer>)[]
-): Promise<Clerk> {
-  const asked: Asked[] = []
-  const host = await startTaskHost(async (system): Promise<AgentDirectory> => {
-    const desk = new AgentDesk(system)
-    await desk.register({ agent_id: 'clerk', name: 'Clerk' }, (request) => {
-      asked.push(JSON.parse(request.envelope) as Asked)
-      const answer = answers[Math.min(asked.length, answers.length) - 1]
-      if (answer === undefined) throw new Error('no answer')
-      return answer(request)
-    })
-    return desk
-  })
-  return { ...host, asked }
-}
+import type { AgentAnswer } from './agent-desk.ts'
+import { asking, DONE, expectConversation, formOf, reply, SEND, startClerk } from './clerk.ts'
+import type { Task } from './task-host.ts'
+import { capabilities } from './task-host.ts'
 
 function onlyKey(task: Task): string {
   const keys = Object.keys(task.inputRequests ?? {})
@@ -58,11 +13,7 @@ function onlyKey(task: Task): string {
 
 describe('M20 an agent asks for input', () => {
   test('M20 - the question is a form for the user, and the answer continues the task of the agent', async () => {
-    const host = await startClerk(
-      () => asking('for how many?'),
-      () => asking('at what time?'),
-      () => reply({ kind: 'task', id: 't1', contextId: 'c1', status: { state: 'completed' } }),
-    )
+    const host = await startClerk(asking('for how many?'), asking('at what time?'), DONE)
     // The agent asks before the call is long, so the call becomes a task at once.
     const node = await host.node({ afterMs: 60_000 })
     const created = await node.call('agent_send', SEND)
@@ -70,18 +21,7 @@ describe('M20 an agent asks for input', () => {
     expect(created).not.toHaveProperty('inputRequests')
     const first = await node.until(created.taskId, 'input_required')
     const key = onlyKey(first)
-    expect(first.inputRequests?.[key]).toEqual({
-      method: 'elicitation/create',
-      params: {
-        mode: 'form',
-        message: 'for how many?',
-        requestedSchema: {
-          type: 'object',
-          properties: { answer: { type: 'string', title: 'Answer' } },
-          required: ['answer'],
-        },
-      },
-    })
+    expect(first.inputRequests?.[key]).toEqual(formOf('for how many?'))
     // Another node continues the task as well as this one.
     const other = await host.node()
     const answer = { action: 'accept', content: { answer: 'four' } }
@@ -102,18 +42,14 @@ describe('M20 an agent asks for input', () => {
       isError: false,
       structuredContent: { reply: { status: { state: 'completed' } } },
     })
-    expect(host.asked.map(({ params }) => params.message)).toMatchObject([
-      { parts: [{ text: 'book a table' }] },
-      { taskId: 't1', contextId: 'c1', parts: [{ text: 'four' }] },
-      { taskId: 't1', contextId: 'c1', parts: [{ text: 'eight' }] },
-    ])
+    expectConversation(host, 'four', 'eight')
     expect(node.failures).toEqual([])
   })
 
   test('M20 - a question of A2A 1.0 is understood', async () => {
     const message = { role: 'ROLE_AGENT', messageId: 'm', parts: [{ text: 'why?' }] }
     const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_INPUT_REQUIRED', message } }
-    const host = await startClerk(() => reply({ task }))
+    const host = await startClerk(reply({ task }))
     const node = await host.node()
     const params = { message: { role: 'ROLE_USER', messageId: 'a', parts: [{ text: 'x' }] } }
     const { taskId } = await node.call('agent_query', { agent_id: 'clerk', method: 'SendMessage', params })
@@ -126,21 +62,21 @@ describe('M20 an agent asks for input', () => {
     ['with links only', capabilities({ elicitation: { url: {} } })],
     ['without tasks and forms', { 'io.modelcontextprotocol/clientCapabilities': {} }],
   ])('M20 - a client %s gets the reply of the agent as the result', async (_name, meta) => {
-    const host = await startClerk(() => asking('for how many?'))
+    const host = await startClerk(asking('for how many?'))
     const node = await host.node({ afterMs: 60_000 })
     const result = await node.call('agent_send', SEND, { meta })
     expect(result).toMatchObject({ resultType: 'complete', structuredContent: { reply: { id: 't1' } } })
   })
 
   test('M20 - a status of a task that waits for input is a result: nobody was asked', async () => {
-    const host = await startClerk(() => asking('for how many?'))
+    const host = await startClerk(asking('for how many?'))
     const node = await host.node({ afterMs: 60_000 })
     const args = { agent_id: 'clerk', method: 'tasks/get', params: { id: 't1' } }
     expect(await node.call('agent_query', args)).toMatchObject({ resultType: 'complete', isError: false })
   })
 
   test('M20 - a user who declines ends the call, and the task of the agent still waits', async () => {
-    const host = await startClerk(() => asking('for how many?'))
+    const host = await startClerk(asking('for how many?'))
     const node = await host.node()
     const { taskId } = await node.call('agent_send', SEND)
     const key = onlyKey(await node.until(taskId, 'input_required'))
@@ -151,7 +87,7 @@ describe('M20 an agent asks for input', () => {
   })
 
   test('M20 - an answer that is not one is -32602, and the task still waits', async () => {
-    const host = await startClerk(() => asking('for how many?'))
+    const host = await startClerk(asking('for how many?'))
     const node = await host.node()
     const { taskId } = await node.call('agent_send', SEND)
     const key = onlyKey(await node.until(taskId, 'input_required'))
@@ -163,10 +99,7 @@ describe('M20 an agent asks for input', () => {
   })
 
   test('M20 - two answers at the same time continue the call once', async () => {
-    const host = await startClerk(
-      () => asking('for how many?'),
-      () => reply({ kind: 'message', parts: [] }),
-    )
+    const host = await startClerk(asking('for how many?'), reply({ kind: 'message', parts: [] }))
     const nodes = [await host.node(), await host.node()]
     const { taskId } = await nodes[0]!.call('agent_send', SEND)
     const key = onlyKey(await nodes[0]!.until(taskId, 'input_required'))
@@ -181,8 +114,8 @@ describe('M20 an agent asks for input', () => {
 describe('M20 cancel', () => {
   test('M20 - a task that waits for input is cancelled at the agent', async () => {
     const host = await startClerk(
-      () => asking('for how many?'),
-      () => reply({ kind: 'task', id: 't1', status: { state: 'canceled' } }),
+      asking('for how many?'),
+      reply({ kind: 'task', id: 't1', status: { state: 'canceled' } }),
     )
     const node = await host.node()
     const { taskId } = await node.call('agent_send', SEND)
@@ -215,10 +148,7 @@ describe('M20 cancel', () => {
 
   test('M20 - a message that continues a known task of the agent is cancelled by its id', async () => {
     const never = Promise.withResolvers<AgentAnswer>()
-    const host = await startClerk(
-      () => never.promise,
-      () => reply({ kind: 'task', id: 't7', status: { state: 'canceled' } }),
-    )
+    const host = await startClerk(() => never.promise, reply({ kind: 'task', id: 't7', status: { state: 'canceled' } }))
     const node = await host.node()
     const message = { kind: 'message', role: 'user', messageId: 'a', taskId: 't7', parts: [] }
     const args = { agent_id: 'clerk', method: 'message/send', params: { message } }
@@ -228,7 +158,7 @@ describe('M20 cancel', () => {
   })
 
   test('M20 - agent_send without blocking never becomes a task', async () => {
-    const host = await startClerk(() => reply({}))
+    const host = await startClerk(reply({}))
     const node = await host.node({ afterMs: 0 })
     expect(await node.call('agent_send', { ...SEND, blocking: false })).toMatchObject({ resultType: 'complete' })
   })

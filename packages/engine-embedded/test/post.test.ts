@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import type { Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
+import type { NewEntry, Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
 import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/post.ts'
 
 function send(channel: string, id: string, body: Uint8Array, more: { metadata?: string; dueAt?: number } = {}) {
@@ -11,6 +11,11 @@ function send(channel: string, id: string, body: Uint8Array, more: { metadata?: 
     now: 1_000,
     messages: [{ columns: [id, 'client', 1_000, body.byteLength, metadata, '', 2_000, 3, 'dead', body], dueAt }],
   } satisfies Operation
+}
+
+function append(channel: string, id: string, body: Uint8Array, more: Omit<NewEntry, 'columns'> = {}) {
+  const columns = [id, 'client', body.byteLength, 'm', '', id === '1' ? null : 'key', 0, body] as const
+  return { kind: 'append', channel, now: 1_000, entry: { columns, ...more } } satisfies Operation
 }
 
 const bytes = (length: number, value: number): Uint8Array => new Uint8Array(length).fill(value)
@@ -25,6 +30,11 @@ test('post - operations of all sizes and kinds arrive as they were, in their ord
     { kind: 'settle', channel: 'b', channelId: 8, sequences: [1], expired: true },
     { kind: 'settle', channel: 'b', channelId: 8, sequences: [1, 2], expired: false },
     send('a', '3', bytes(100_000, 3)),
+    append('a', '1', bytes(3, 1)),
+    append('b', '2', bytes(0, 0), { expectLastOfKey: 0 }),
+    append('b', '3', bytes(100_000, 3), { expectLastOfKey: 2 ** 39 }),
+    append('b', '4', bytes(4, 4), { deduplicationId: 'once' }),
+    append('b', '5', bytes(5, 5), { expectLastOfKey: 2 ** 39 }),
     { ...batch, messages: batch.messages.map((message) => ({ ...message, deduplicationId: 'once' })) },
     { ...batch, messages: [...batch.messages, ...batch.messages] },
     send('a', '4', bytes(2, 4)),

@@ -1,4 +1,6 @@
-import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
+import type { BrokerError } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+import { unavailable } from '@signalbox/broker-core/engine'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { errors } from '@nats-io/transport-node'
 
@@ -38,7 +40,7 @@ export class NatsEngineError extends Error {
  * which names subjects and streams.
  */
 export function asBrokerError(error: unknown): BrokerError {
-  if (error instanceof BrokerError) return error
+  if (isBrokerError(error)) return error
   if (error instanceof JetStreamApiError) return unavailable(`JetStream refused (${error.code})`, { cause: error })
   return unavailable('the NATS servers do not answer', { cause: error })
 }

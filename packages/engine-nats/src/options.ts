@@ -1,12 +1,18 @@
-import { DURABLE_GROUP_MS, MAX_DURABLE_GROUPS } from '@signalbox/broker-core/engine'
+import type { EngineOptions } from '@signalbox/broker-core/engine'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkOptions, messageOf } from '@signalbox/broker-core/internal'
+import {
+  checkOptions,
+  ENGINE_OPTION_TYPES,
+  engineSettingsOf,
+  messageOf,
+  wholeOption,
+} from '@signalbox/broker-core/internal'
 
 import { NatsEngineError } from './errors.ts'
 import { DEFAULT_MAX_CHANNELS } from './settings.ts'
 
 /** The options of {@link openNatsEngine}. */
-export interface NatsEngineOptions {
+export interface NatsEngineOptions extends EngineOptions {
   /**
    * Addresses of one cluster, `nats://host:port` or `tls://host:port`, at least one (`NATS_SERVERS`). They
    * may contain user and password.
@@ -35,38 +41,18 @@ export interface NatsEngineOptions {
    * `max_payload` may lower it. @default 67108864
    */
   readonly maxMessageBytes?: number
-  /**
-   * The maximum number of channels of all types; the broker's own are neither counted nor refused. 0 means
-   * no limit. @default 1000
-   */
+  /** The maximum number of channels, all types together; 0 is unlimited. @default 1000 */
   readonly maxChannels?: number
-  /**
-   * The maximum number of messages in one queue, including delayed and leased ones. 0 means no limit.
-   * @default 0
-   */
-  readonly queueMaxMessages?: number
   /**
    * The maximum number of bytes in one queue; each message counts some 200 bytes more. 0 means no limit.
    * @default 0
    */
   readonly queueMaxBytes?: number
   /**
-   * The age at which entries of an events store are removed, in milliseconds; a channel's own setting takes
-   * precedence. 0 keeps all. @default 0
-   */
-  readonly eventsStoreMaxAgeMs?: number
-  /**
-   * The size of an events store beyond which its oldest entries are removed, in bytes; a channel's own
-   * setting takes precedence. 0 keeps all. @default 0
-   */
-  readonly eventsStoreMaxBytes?: number
-  /**
    * The time for which the position of a durable group is kept after its last subscriber left, in
    * milliseconds; at least 1000. Applies to groups that are new. @default 604800000
    */
   readonly durableGroupMs?: number
-  /** The maximum number of durable groups of an events store; at least 1. @default 1000 */
-  readonly maxDurableGroups?: number
   /**
    * Waits without limit when no server can be reached at the start; `false` rejects with
    * SERVERS_UNREACHABLE. @default true
@@ -110,28 +96,10 @@ export interface NatsEngineProblem {
 }
 
 /** The options with every default filled in. */
-export interface Settings {
-  readonly servers: readonly string[]
+export interface Settings extends Required<Omit<NatsEngineOptions, 'credsFile' | 'tls' | 'signal'>> {
   readonly credsFile: string | undefined
   readonly tls: NatsEngineOptions['tls']
-  readonly replicas: number
-  readonly prefix: string
-  readonly maxMessageBytes: number
-  readonly maxChannels: number
-  readonly queueMaxMessages: number
-  readonly queueMaxBytes: number
-  readonly eventsStoreMaxAgeMs: number
-  readonly eventsStoreMaxBytes: number
-  readonly durableGroupMs: number
-  readonly maxDurableGroups: number
-  readonly waitForServers: boolean
-  readonly node: { readonly name: string; readonly version: string }
   readonly signal: AbortSignal | undefined
-  readonly patienceMs: number
-  readonly requestTimeoutMs: number
-  readonly ackWaitMs: number
-  readonly expiredKeptMs: number
-  readonly onProblem: (problem: NatsEngineProblem) => void
 }
 
 const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
@@ -140,14 +108,7 @@ const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
   tls: 'object',
   replicas: 'any',
   prefix: 'text',
-  maxMessageBytes: 'any',
-  maxChannels: 'any',
-  queueMaxMessages: 'any',
-  queueMaxBytes: 'any',
-  eventsStoreMaxAgeMs: 'any',
-  eventsStoreMaxBytes: 'any',
-  durableGroupMs: 'any',
-  maxDurableGroups: 'any',
+  ...ENGINE_OPTION_TYPES,
   waitForServers: 'boolean',
   node: 'object',
   signal: 'any',
@@ -158,21 +119,21 @@ const OPTION_TYPES: OptionTypes<NatsEngineOptions> = {
   onProblem: 'any',
 }
 
-/** @throws NatsEngineError OPTION_INVALID */
-function checked(options: NatsEngineOptions): void {
-  try {
-    checkOptions('openNatsEngine', options, OPTION_TYPES, ['servers'])
-  } catch (error) {
-    throw new NatsEngineError('OPTION_INVALID', messageOf(error), { cause: error })
-  }
-}
-
 /**
  * Validates the options and fills in the defaults.
  * @throws NatsEngineError OPTION_INVALID
  */
 export function settingsOf(options: NatsEngineOptions): Settings {
-  checked(options)
+  try {
+    return checked(options)
+  } catch (error) {
+    throw new NatsEngineError('OPTION_INVALID', messageOf(error), { cause: error })
+  }
+}
+
+/** @throws TypeError, RangeError */
+function checked(options: NatsEngineOptions): Settings {
+  checkOptions('openNatsEngine', options, OPTION_TYPES, ['servers'])
   const { servers, prefix = 'signalbox', replicas = 1, tls } = options
   if (servers.length === 0) invalid('servers', 'none', 'at least one address, such as nats://127.0.0.1:4222')
   for (const server of servers) {
@@ -188,39 +149,25 @@ export function settingsOf(options: NatsEngineOptions): Settings {
     invalid('tls', 'one of certFile and keyFile', 'both or neither')
   }
   return {
+    ...engineSettingsOf(options, { maxChannels: DEFAULT_MAX_CHANNELS }),
     servers,
     credsFile: options.credsFile,
     tls,
     replicas,
     prefix,
-    maxMessageBytes: whole('maxMessageBytes', options.maxMessageBytes, 64 * 1024 * 1024, 1),
-    // The port needs a number: one that cannot be reached means no limit.
-    maxChannels: whole('maxChannels', options.maxChannels, DEFAULT_MAX_CHANNELS) || Number.MAX_SAFE_INTEGER,
-    queueMaxMessages: whole('queueMaxMessages', options.queueMaxMessages, 0),
-    queueMaxBytes: whole('queueMaxBytes', options.queueMaxBytes, 0),
-    eventsStoreMaxAgeMs: whole('eventsStoreMaxAgeMs', options.eventsStoreMaxAgeMs, 0),
-    eventsStoreMaxBytes: whole('eventsStoreMaxBytes', options.eventsStoreMaxBytes, 0),
-    durableGroupMs: whole('durableGroupMs', options.durableGroupMs, DURABLE_GROUP_MS, 1_000),
-    maxDurableGroups: whole('maxDurableGroups', options.maxDurableGroups, MAX_DURABLE_GROUPS, 1),
     waitForServers: options.waitForServers ?? true,
     node: options.node ?? { name: '', version: '' },
     signal: options.signal,
-    patienceMs: whole('patienceMs', options.patienceMs, 2_000),
-    requestTimeoutMs: whole('requestTimeoutMs', options.requestTimeoutMs, 5_000, 100),
-    ackWaitMs: whole('ackWaitMs', options.ackWaitMs, 35_000, 1_000),
-    expiredKeptMs: whole('expiredKeptMs', options.expiredKeptMs, 86_400_000),
+    patienceMs: wholeOption('patienceMs', options.patienceMs, 2_000),
+    requestTimeoutMs: wholeOption('requestTimeoutMs', options.requestTimeoutMs, 5_000, 100),
+    ackWaitMs: wholeOption('ackWaitMs', options.ackWaitMs, 35_000, 1_000),
+    expiredKeptMs: wholeOption('expiredKeptMs', options.expiredKeptMs, 86_400_000),
     onProblem: options.onProblem ?? (() => {}),
   }
 }
 
-function whole(name: string, value: number | undefined, byDefault: number, min = 0): number {
-  const given = value ?? byDefault
-  if (Number.isSafeInteger(given) && given >= min) return given
-  return invalid(name, String(given), `a whole number of at least ${min}`)
-}
-
 function invalid(name: string, given: string, allowed: string): never {
-  throw new NatsEngineError('OPTION_INVALID', `invalid option ${name}: ${given}; allowed is ${allowed}`)
+  throw new RangeError(`invalid option ${name}: ${given}; allowed is ${allowed}`)
 }
 
 /** Returns an address without user and password, for texts. */

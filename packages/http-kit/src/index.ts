@@ -1,5 +1,7 @@
 export * as argument from './arguments/argument-types.ts'
 export { compileArguments } from './arguments/compile-arguments.ts'
+export type { CompiledCheck } from './arguments/compile-later.ts'
+export { compileLater } from './arguments/compile-later.ts'
 export type { ArgumentRule } from './arguments/compile-arguments.ts'
 export { argumentProblems, problemsText, shownValue } from './arguments/problems.ts'
 export type { ArgumentProblem } from './arguments/problems.ts'

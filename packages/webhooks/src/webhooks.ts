@@ -7,7 +7,7 @@ import { messageOf } from '@signalbox/broker-core/internal'
 
 import { openSecrets, validAt } from './delivery/attempt.ts'
 import { classOf } from './delivery/connection-failure.ts'
-import { EndpointClient } from './delivery/endpoint-client.ts'
+import { EndpointClient, endpointUrl } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
 import { invalidMember, WebhookError } from './errors.ts'
 import type { EndpointAnswer, WebhookFormat } from './format.ts'
@@ -286,7 +286,8 @@ export class Webhooks implements AsyncDisposable {
     try {
       const signed = signedHeaders(validAt(openSecrets(known, this.#box), now), testId, now, body)
       const url = await this.#policy.check(record.endpoint)
-      const { status } = await this.#client.send(url, { method: 'POST', headers: { ...headers, ...signed }, body })
+      const request = { method: 'POST', headers: { ...headers, ...signed }, body } as const
+      const { status } = await this.#client.send(endpointUrl(url), request)
       return { status }
     } catch (error) {
       return { error: messageOf(error) }
@@ -333,7 +334,7 @@ export class Webhooks implements AsyncDisposable {
 
   async #ask(url: URL, request: Parameters<EndpointClient['send']>[1]): Promise<EndpointAnswer> {
     try {
-      return await this.#client.send(url, request)
+      return await this.#client.send(endpointUrl(url), request)
     } catch (error) {
       if (error instanceof WebhookError) throw error
       // The cause could describe the network of the server.

@@ -2,7 +2,8 @@ import { until } from '@signalbox/testkit/until'
 import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { EndpointClient } from '../src/delivery/endpoint-client.ts'
+import { EndpointClient, endpointUrl } from '../src/delivery/endpoint-client.ts'
+import { OpenRequests } from '../src/delivery/open-requests.ts'
 import { EndpointPolicy } from '../src/index.ts'
 
 const POST = { method: 'POST', body: new Uint8Array([1]) } as const
@@ -16,7 +17,7 @@ function openClient(allow: readonly string[] = ['127.0.0.1']): EndpointClient {
 test('endpoint client - the answer has the first 4 KiB of the body', async () => {
   const receiver = await openReceiver()
   receiver.reply = (response) => void response.writeHead(400, { 'x-reason': 'size' }).end('a'.repeat(5_000))
-  const { status, headers, text } = await openClient().send(new URL(receiver.url), POST)
+  const { status, headers, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
   expect({ status, reason: headers['x-reason'], text }).toEqual({
     status: 400,
     reason: 'size',
@@ -33,7 +34,7 @@ test('endpoint client - an answer without an end is read up to 64 KiB, and its c
     })
     response.writeHead(200).write('a'.repeat(70_000))
   }
-  const { status, text } = await openClient().send(new URL(receiver.url), POST)
+  const { status, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
   expect([status, text.length]).toEqual([200, 4_096])
   await until(() => closed)
 })
@@ -44,7 +45,7 @@ test('endpoint client - an informational answer is not the answer', async () => 
     response.writeEarlyHints({ link: '</style.css>; rel=preload; as=style' })
     answer(204)(response, received)
   }
-  await expect(openClient().send(new URL(receiver.url), POST)).resolves.toMatchObject({ status: 204 })
+  await expect(openClient().send(endpointUrl(new URL(receiver.url)), POST)).resolves.toMatchObject({ status: 204 })
 })
 
 test('endpoint client - an aborted request rejects with the reason, and its connection is closed', async () => {
@@ -54,21 +55,36 @@ test('endpoint client - an aborted request rejects with the reason, and its conn
     void response.once('close', () => {
       closed = true
     })
-  const abort = new AbortController()
-  const sent = openClient().send(new URL(receiver.url), POST, abort.signal)
+  const requests = new OpenRequests()
+  const sent = openClient().send(endpointUrl(new URL(receiver.url)), POST, requests)
   const failure = sent.then(
     () => undefined,
     (error: unknown) => error,
   )
   await until(() => receiver.received.length === 1)
   const reason = new Error('the subscription ended')
-  abort.abort(reason)
+  requests.abort(reason)
   expect(await failure).toBe(reason)
   await until(() => closed)
 })
 
+test('endpoint client - a request after an answer uses its connection again', async () => {
+  const receiver = await openReceiver()
+  const ports = new Set<number | undefined>()
+  receiver.reply = (response, received) => {
+    ports.add(response.socket?.remotePort)
+    answer(204)(response, received)
+  }
+  const client = openClient()
+  for (let i = 0; i < 5; i++) await client.send(endpointUrl(new URL(receiver.url)), POST)
+  expect(receiver.received).toHaveLength(5)
+  expect(ports.size).toBe(1)
+})
+
 test('endpoint client - a refused address gets no connection', async () => {
   const receiver = await openReceiver()
-  await expect(openClient([]).send(new URL(receiver.url), POST)).rejects.toMatchObject({ code: 'ENDPOINT_REFUSED' })
+  await expect(openClient([]).send(endpointUrl(new URL(receiver.url)), POST)).rejects.toMatchObject({
+    code: 'ENDPOINT_REFUSED',
+  })
   expect(receiver.received).toEqual([])
 })

@@ -5,6 +5,18 @@ import type { Options } from './syntax.ts'
 
 const JSON_OUTPUT: Options = { json: { help: 'Print JSON: one value a line.' } }
 
+const TLS: Options = {
+  'ca-file': {
+    value: 'FILE',
+    help: "The authorities of the server's certificate in PEM (SIGNALBOX_CA_FILE). Default: those of the system.",
+  },
+  'cert-file': {
+    value: 'FILE',
+    help: 'Your certificate in PEM, for a server that requires one (SIGNALBOX_CERT_FILE).',
+  },
+  'key-file': { value: 'FILE', help: 'The private key of your certificate in PEM (SIGNALBOX_KEY_FILE).' },
+}
+
 const CONNECTION: Options = {
   url: { value: 'URL', help: 'The shared listener (SIGNALBOX_URL). Default: the context, else http://127.0.0.1:9090.' },
   token: {
@@ -12,6 +24,7 @@ const CONNECTION: Options = {
     help: 'The bearer token. Others can see it on this line: prefer SIGNALBOX_TOKEN or a context.',
   },
   context: { value: 'NAME', help: 'The context (SIGNALBOX_CONTEXT). Default: that of context use.' },
+  ...TLS,
   ...JSON_OUTPUT,
 }
 
@@ -248,6 +261,7 @@ export const COMMANDS: readonly Command[] = [
       api: { value: 'URL', help: 'The management listener.' },
       token: { value: 'TOKEN', help: 'The bearer token; - reads it from stdin.' },
       'token-file': { value: 'FILE', help: 'A file with the token, read by each command.' },
+      ...TLS,
       ...JSON_OUTPUT,
     },
     example: 'context add production --url https://broker.example.com --token - < token.txt',
@@ -366,6 +380,7 @@ export const COMMANDS: readonly Command[] = [
         default: 'http://127.0.0.1:9090/mcp',
         help: 'The MCP endpoint. The token is in SIGNALBOX_TOKEN.',
       },
+      ...TLS,
     },
     example: 'mcp --url https://broker.example.com/mcp',
     load: async () => (await import('./mcp.ts')).mcpCommand,

@@ -6,6 +6,8 @@ import { connect } from '@signalbox/client'
 import { ServerError } from '../errors.ts'
 import type { CommandCall } from './command.ts'
 import { warn } from './command-io.ts'
+import type { CommandTls } from './command-tls.ts'
+import { tlsOf } from './command-tls.ts'
 import type { Context } from './contexts.ts'
 import { contextsWarning, readContexts } from './contexts.ts'
 import { ManagementClient } from './management-client.ts'
@@ -22,22 +24,25 @@ export interface Connection {
   /** The management URL; `undefined` if the user gave none and it cannot be derived. */
   readonly api: string | undefined
   readonly token: string | undefined
+  readonly tls: CommandTls
   /** The token for the management URL. */
   readonly apiToken: string | undefined
+  /** The TLS for the management URL. */
+  readonly apiTls: CommandTls
 }
 
 /**
  * Returns the server of a command. Options take precedence over the environment, and both over the context.
  * @throws ServerError CONFIG_INVALID
  */
-export function connectionOf({ line, io }: CommandCall): Connection {
+export async function connectionOf({ line, io }: CommandCall): Promise<Connection> {
   const { env } = io
   const context = contextOf({ line, io })
   const url = checkedUrl('--url', line.value('url') || env['SIGNALBOX_URL'] || context?.url || DEFAULT_URL)
   const own = context !== undefined && sameOrigin(url, context.url)
   const given = line.value('api') || env['SIGNALBOX_API_URL'] || (own ? context.api : undefined)
   const api = given === undefined ? derivedApi(url) : checkedUrl('--api', given)
-  // The token of a context is for its server only: another URL must not get it.
+  // The token and the certificate of a context are for its server only: another URL must not get them.
   const explicit = line.value('token') || env['SIGNALBOX_TOKEN'] || undefined
   const ownApi =
     own && (api === undefined || given === undefined || (context.api !== undefined && sameOrigin(api, context.api)))
@@ -45,13 +50,15 @@ export function connectionOf({ line, io }: CommandCall): Connection {
     url,
     api,
     token: explicit ?? (own ? tokenOf(context) : undefined),
+    tls: await tlsOf({ line, io }, own ? context : undefined),
     apiToken: explicit ?? (ownApi ? tokenOf(context) : undefined),
+    apiTls: await tlsOf({ line, io }, ownApi ? context : undefined),
   }
 }
 
 /** Returns a client of the server. The caller disposes of it. */
 export async function connectClient(call: CommandCall): Promise<Signalbox> {
-  const { url, token } = connectionOf(call)
+  const { url, token, tls } = await connectionOf(call)
   if (token !== undefined) await warnOfClearText(call, url)
   return connect(url, {
     retries: RETRIES,
@@ -59,19 +66,20 @@ export async function connectClient(call: CommandCall): Promise<Signalbox> {
     signal: call.io.signal,
     onError: (error) => void warn(call.io, `signalbox: ${messageOf(error)}`),
     ...(token === undefined ? {} : { token }),
+    fetch: tls.fetch,
   })
 }
 
 /** Returns a client of the management listener. @throws ServerError CONFIG_INVALID if its URL is not known */
 export async function connectManagement(call: CommandCall): Promise<ManagementClient> {
-  const { api, apiToken: token } = connectionOf(call)
+  const { api, apiToken: token, apiTls: tls } = await connectionOf(call)
   if (api === undefined) {
     throw new ServerError('CONFIG_INVALID', [
       `${call.line.command}: --api is missing; write --api=URL with the URL of the management listener, or add it to the context`,
     ])
   }
   if (token !== undefined) await warnOfClearText(call, api)
-  return new ManagementClient(api, token, call.io.signal)
+  return new ManagementClient({ url: api, token, tls, signal: call.io.signal })
 }
 
 export function messageOf(error: unknown): string {

@@ -19,12 +19,16 @@ export async function contextAddCommand(call: CommandCall): Promise<void> {
   const tokenFile = line.value('token-file')
   if (tokenFile !== undefined && line.has('token'))
     throw line.invalid('--token-file', tokenFile, 'either --token or --token-file')
+  const [caFile, certFile, keyFile] = ['ca-file', 'cert-file', 'key-file'].map((option) => line.value(option))
   const token = line.value('token') === '-' ? await firstLine(io) : line.value('token')
   const context: Context = {
     url: checkedUrl('--url', line.option('url')),
     ...(api === undefined ? {} : { api: checkedUrl('--api', api) }),
     ...(token === undefined ? {} : { token }),
     ...(tokenFile === undefined ? {} : { tokenFile: resolve(tokenFile) }),
+    ...(caFile === undefined ? {} : { caFile: resolve(caFile) }),
+    ...(certFile === undefined ? {} : { certFile: resolve(certFile) }),
+    ...(keyFile === undefined ? {} : { keyFile: resolve(keyFile) }),
   }
   const { current, byName } = readContexts(io)
   writeContexts(io, { current: current ?? name, byName: new Map([...byName, [name, context]]) })

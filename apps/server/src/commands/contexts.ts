@@ -16,6 +16,10 @@ export interface Context {
   readonly token?: string
   /** A file with the token, read for each command: a token in it can be renewed. */
   readonly tokenFile?: string
+  /** The files of the TLS to the server, read for each command. */
+  readonly caFile?: string
+  readonly certFile?: string
+  readonly keyFile?: string
 }
 
 /** The contexts of a user, and the name of the current one. */
@@ -64,9 +68,9 @@ export function readContexts(io: Pick<CommandIo, 'env'>): Contexts {
 export function writeContexts(io: Pick<CommandIo, 'env'>, { current, byName }: Contexts): void {
   const file = contextsFile(io)
   const contexts = Object.fromEntries(
-    [...byName].map(([name, { tokenFile, ...context }]) => [
+    [...byName].map(([name, { url, api, token, tokenFile, caFile, certFile, keyFile }]) => [
       name,
-      { ...context, ...(tokenFile === undefined ? {} : { token_file: tokenFile }) },
+      { url, api, token, token_file: tokenFile, ca_file: caFile, cert_file: certFile, key_file: keyFile },
     ]),
   )
   try {
@@ -101,12 +105,16 @@ function parse(text: string): Contexts | undefined {
   for (const [name, context] of Object.entries(value['contexts'])) {
     if (!isObject(context)) return undefined
     const { url, api, token, token_file: tokenFile } = context
+    const { ca_file: caFile, cert_file: certFile, key_file: keyFile } = context
     if (typeof url !== 'string') return undefined
     byName.set(name, {
       url,
       ...(typeof api === 'string' ? { api } : {}),
       ...(typeof token === 'string' ? { token } : {}),
       ...(typeof tokenFile === 'string' ? { tokenFile } : {}),
+      ...(typeof caFile === 'string' ? { caFile } : {}),
+      ...(typeof certFile === 'string' ? { certFile } : {}),
+      ...(typeof keyFile === 'string' ? { keyFile } : {}),
     })
   }
   const { current } = value

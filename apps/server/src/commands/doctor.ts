@@ -1,7 +1,9 @@
 import { SignalboxError } from '@signalbox/client'
 
+import { tlsRemedy } from '../tls/tls-failure.ts'
 import { CheckList } from './checks.ts'
 import type { CommandCall } from './command.ts'
+import type { CommandTls } from './command-tls.ts'
 import type { Connection } from './connection.ts'
 import { connectionOf, isLoopbackUrl } from './connection.ts'
 import { configurationChecks, versionCheck } from './doctor-rules.ts'
@@ -20,7 +22,7 @@ const CLOCK_MS = 5_000
 
 /** `signalbox doctor`: checks whether a server is reachable, healthy, safe and current. */
 export async function doctorCommand(call: CommandCall): Promise<ExitCode> {
-  const connection = connectionOf(call)
+  const connection = await connectionOf(call)
   const checks = new CheckList(call)
   if (await checkShared(call, connection, checks)) {
     await checkCallers(call, connection, checks)
@@ -36,7 +38,7 @@ interface Answer {
   readonly json: JsonObject
 }
 
-async function ask({ io }: CommandCall, url: string, init: RequestInit = {}): Promise<Answer> {
+async function ask({ io }: CommandCall, { fetch }: CommandTls, url: string, init: RequestInit = {}): Promise<Answer> {
   const begun = performance.now()
   const signal = AbortSignal.any([AbortSignal.timeout(TIMEOUT_MS), io.signal])
   const response = await fetch(url, { ...init, redirect: 'error', signal })
@@ -57,13 +59,14 @@ async function ask({ io }: CommandCall, url: string, init: RequestInit = {}): Pr
 }
 
 /** Returns `false` if the server cannot be reached: nothing else can be checked. */
-async function checkShared(call: CommandCall, { url }: Connection, checks: CheckList): Promise<boolean> {
+async function checkShared(call: CommandCall, { url, tls }: Connection, checks: CheckList): Promise<boolean> {
   let state: Answer
   try {
-    state = await ask(call, `${url}/ready`)
+    state = await ask(call, tls, `${url}/ready`)
   } catch (error) {
     if (call.io.signal.aborted) throw error
-    const detail = `${url} cannot be reached${causeOf(error)}; check that the server runs, and that --url is its shared listener`
+    const remedy = tlsRemedy(error, url) ?? 'check that the server runs, and that --url is its shared listener'
+    const detail = `${url} cannot be reached${causeOf(error)}; ${remedy}`
     await checks.add({ name: 'reachable', state: 'failed', detail, exit: EXIT.UNREACHABLE })
     return false
   }
@@ -97,9 +100,9 @@ const PING = {
   body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
 }
 
-async function checkCallers(call: CommandCall, { url, token }: Connection, checks: CheckList): Promise<void> {
+async function checkCallers(call: CommandCall, { url, token, tls }: Connection, checks: CheckList): Promise<void> {
   const local = isLoopbackUrl(url)
-  const open = isObject((await ask(call, `${url}/mcp`, PING)).json['result'])
+  const open = isObject((await ask(call, tls, `${url}/mcp`, PING)).json['result'])
   if (!open) await checks.add({ name: 'authentication', state: 'ok', detail: 'calls without a token are refused' })
   else if (local) {
     await checks.add({
@@ -113,7 +116,7 @@ async function checkCallers(call: CommandCall, { url, token }: Connection, check
   }
   if (token !== undefined && !open) {
     const headers = { ...PING.headers, Authorization: `Bearer ${token}` }
-    const accepted = isObject((await ask(call, `${url}/mcp`, { ...PING, headers })).json['result'])
+    const accepted = isObject((await ask(call, tls, `${url}/mcp`, { ...PING, headers })).json['result'])
     const detail = accepted ? 'accepted' : 'refused: it is expired, or not made for this server'
     await checks.add({ name: 'token', state: accepted ? 'ok' : 'failed', detail, exit: EXIT.REFUSED })
   }
@@ -128,7 +131,7 @@ async function checkCallers(call: CommandCall, { url, token }: Connection, check
 
 async function checkManagement(
   call: CommandCall,
-  { api, apiToken: token }: Connection,
+  { api, apiToken: token, apiTls: tls }: Connection,
   checks: CheckList,
 ): Promise<void> {
   const name = 'management'
@@ -138,10 +141,10 @@ async function checkManagement(
     return
   }
   const { signal } = call.io
-  const client = new ManagementClient(api, token, signal)
+  const client = new ManagementClient({ url: api, token, tls, signal })
   try {
     const [snapshot, config] = [await client.get('/api/snapshot'), await client.get('/api/config')]
-    if (!isLoopbackUrl(api) && (await isOpen(new ManagementClient(api, undefined, signal)))) {
+    if (!isLoopbackUrl(api) && (await isOpen(new ManagementClient({ url: api, token: undefined, tls, signal })))) {
       const detail = 'open: every client that reaches this address acts as Admin; set API_AUTHENTICATION_ENABLE'
       await checks.add({ name, state: 'failed', detail })
     } else {

@@ -1,5 +1,6 @@
 import { SignalboxError } from '@signalbox/client'
 
+import { tlsRemedy } from '../tls/tls-failure.ts'
 import type { ExitCode } from './exit-codes.ts'
 import { EXIT } from './exit-codes.ts'
 
@@ -37,7 +38,10 @@ export function failureOf(error: unknown): Failure | undefined {
   if (!(error instanceof SignalboxError)) return undefined
   const { code, status } = error
   const { allowed } = error.details
-  const message = typeof allowed === 'string' ? `${error.message}; allowed is ${allowed}` : error.message
+  // A client that cannot connect writes the URL first.
+  const remedy = code === 'UNREACHABLE' ? tlsRemedy(error, error.message) : undefined
+  const message = remedy === undefined ? error.message : error.message.replace(/; check that .*$/, `; ${remedy}`)
   const refused = status === 401 || status === 403
-  return { exit: BY_CODE[code] ?? (refused ? EXIT.REFUSED : EXIT.FAILED), code, message }
+  const text = typeof allowed === 'string' ? `${message}; allowed is ${allowed}` : message
+  return { exit: BY_CODE[code] ?? (refused ? EXIT.REFUSED : EXIT.FAILED), code, message: text }
 }

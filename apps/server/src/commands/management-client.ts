@@ -1,21 +1,35 @@
+import type { Fetch } from '@signalbox/client'
 import { SignalboxError } from '@signalbox/client'
 
+import type { ClientTls } from '../tls/client-tls.ts'
+import type { CommandTls } from './command-tls.ts'
 import type { JsonObject } from './json.ts'
 import { isObject, textOf } from './json.ts'
 
 /** The longest time of a call, in ms. */
 const TIMEOUT_MS = 30_000
 
+interface ManagementClientOptions {
+  readonly url: string
+  readonly token: string | undefined
+  readonly tls: CommandTls
+  readonly signal: AbortSignal
+}
+
 /** Calls the management API. */
 export class ManagementClient {
   readonly url: string
+  readonly tls: ClientTls | undefined
   readonly #token: string | undefined
   readonly #signal: AbortSignal
+  readonly #fetch: Fetch
 
-  constructor(url: string, token: string | undefined, signal: AbortSignal) {
+  constructor({ url, token, tls, signal }: ManagementClientOptions) {
     this.url = url
+    this.tls = tls.tls
     this.#token = token
     this.#signal = signal
+    this.#fetch = tls.fetch
   }
 
   get headers(): Readonly<Record<string, string>> {
@@ -47,7 +61,7 @@ export class ManagementClient {
     let status: number
     let text: string
     try {
-      const response = await fetch(`${this.url}${path}`, {
+      const response = await this.#fetch(`${this.url}${path}`, {
         ...init,
         headers: { ...headers, ...this.headers },
         redirect: 'error',

@@ -1,14 +1,16 @@
 import { bridgeStandardStreams, endpointUrl } from '../mcp-bridge/standard-streams.ts'
 import { ServerError } from '../errors.ts'
 import type { CommandCall } from './command.ts'
+import { tlsOf } from './command-tls.ts'
 
 /**
  * `signalbox mcp`: connects a host that starts local programs to a server. The token is in the environment variable
  * `SIGNALBOX_TOKEN`, because other users can read the command line of a process.
  * @throws ServerError CONFIG_INVALID
  */
-export async function mcpCommand({ line }: CommandCall): Promise<void> {
-  const url = endpointUrl(line.option('url'))
+export async function mcpCommand(call: CommandCall): Promise<void> {
+  const url = endpointUrl(call.line.option('url'))
   if (typeof url === 'string') throw new ServerError('CONFIG_INVALID', [`mcp: --url: ${url}`])
-  await bridgeStandardStreams(url)
+  const { tls } = await tlsOf(call)
+  await bridgeStandardStreams(url, tls)
 }

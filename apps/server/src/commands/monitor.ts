@@ -1,4 +1,5 @@
 import { SignalboxError } from '@signalbox/client'
+import { WebSocket } from 'ws'
 
 import type { CommandCall } from './command.ts'
 import { warn } from './command-io.ts'
@@ -24,7 +25,7 @@ export async function monitorCommand(call: CommandCall): Promise<ExitCode> {
   if (size !== undefined) query.set('max_body_size', String(size))
   const api = await connectManagement(call)
   const path = `/api/monitor?${query.toString()}`
-  const socket = new WebSocket(`${api.url.replace(/^http/, 'ws')}${path}`, { headers: { ...api.headers } })
+  const socket = new WebSocket(`${api.url.replace(/^http/, 'ws')}${path}`, { ...api.tls, headers: { ...api.headers } })
   const ended = Promise.withResolvers<ExitCode>()
   const print = printerOf(call)
   let count = 0

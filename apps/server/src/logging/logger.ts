@@ -61,8 +61,16 @@ export async function createLogger({ level, format }: Config['log']): Promise<Lo
 
 /**
  * Creates the logger for the few lines that programs wait for: always JSON, regardless of the
- * settings.
+ * settings, and written at once.
  */
 export function createAnnouncer(): Logger {
-  return pino({ ...LOG_FORM, level: 'trace' }, standardOutput())
+  const output = standardOutput()
+  const announcements: FlushedStream = {
+    write(line) {
+      output.write(line)
+      output.flushSync()
+    },
+    flushSync: () => output.flushSync(),
+  }
+  return pino({ ...LOG_FORM, level: 'trace' }, announcements)
 }

@@ -4,6 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import type { Readable, Writable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
 
+import type { ClientTls } from '../tls/client-tls.ts'
+import { tlsFailureOf } from '../tls/tls-failure.ts'
 import type { HostMessage } from './host-message.ts'
 import { isObject, readHostMessage } from './host-message.ts'
 import { linesOf } from './lines.ts'
@@ -17,6 +19,8 @@ export interface BridgeOptions {
   readonly url: URL
   /** @default none */
   readonly token?: string | undefined
+  /** @default the authorities of the system, and no certificate */
+  readonly tls?: ClientTls | undefined
   /** The messages of the host, one per line. */
   readonly input: Readable
   /** The messages for the host, one per line. */
@@ -57,7 +61,7 @@ export class Bridge {
 
   constructor(options: BridgeOptions) {
     this.#options = options
-    this.#server = new ServerConnection(options.url, options.token)
+    this.#server = new ServerConnection(options.url, options.token, options.tls)
     // The host is gone: it did not read the last answers.
     options.output.once('error', () => {
       this.#server.reset()
@@ -172,6 +176,8 @@ export class Bridge {
     const { href } = this.#options.url
     const code = error instanceof Error && 'code' in error ? String(error.code) : ''
     if (UNREACHED.has(code)) return `cannot reach ${href} (${code}): start the server, or correct the URL`
+    const tls = tlsFailureOf(error)
+    if (tls !== undefined) return `cannot reach ${href} (${tls.code}): ${tls.text}`
     return `no complete answer from ${href} (${reasonOf(error)}): the server may have executed the call`
   }
 

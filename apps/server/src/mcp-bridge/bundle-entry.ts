@@ -1,5 +1,6 @@
 import process from 'node:process'
 
+import { readClientTls } from '../tls/client-tls.ts'
 import { bridgeStandardStreams, endpointUrl } from './standard-streams.ts'
 
 /** The program of the MCP bundle. Its host asks the user for the URL and the token, and sets them in the environment. */
@@ -12,5 +13,16 @@ if (typeof url === 'string') {
   process.stderr.write(`signalbox mcp: SIGNALBOX_URL: ${url}\n`)
   process.exitCode = 2
 } else {
-  await bridgeStandardStreams(url)
+  const { env } = process
+  try {
+    const tls = readClientTls({
+      caFile: env['SIGNALBOX_CA_FILE'],
+      certFile: env['SIGNALBOX_CERT_FILE'],
+      keyFile: env['SIGNALBOX_KEY_FILE'],
+    })
+    await bridgeStandardStreams(url, tls)
+  } catch (error) {
+    process.stderr.write(`signalbox mcp: ${error instanceof Error ? error.message : String(error)}\n`)
+    process.exitCode = 2
+  }
 }

@@ -3,6 +3,8 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Socket } from 'node:net'
 
+import type { ClientTls } from '../tls/client-tls.ts'
+
 /** The HTTP connections to one server. */
 export class ServerConnection {
   readonly #url: URL
@@ -11,11 +13,11 @@ export class ServerConnection {
   readonly #sockets = new Set<Socket>()
 
   /** @param token Sent as a bearer token with each request */
-  constructor(url: URL, token: string | undefined) {
+  constructor(url: URL, token: string | undefined, tls: ClientTls | undefined) {
     this.#url = url
     this.#headers = token === undefined ? {} : { Authorization: `Bearer ${token}` }
     // The server settles the messages of an answer when the next request arrives on its connection.
-    this.#agent = new (url.protocol === 'https:' ? https : http).Agent({ keepAlive: true })
+    this.#agent = new (url.protocol === 'https:' ? https : http).Agent({ ...tls, keepAlive: true })
   }
 
   /** Sends a message. Resolves with the head of the answer. Aborting the signal closes the connection. */

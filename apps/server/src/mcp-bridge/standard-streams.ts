@@ -1,5 +1,6 @@
 import process from 'node:process'
 
+import type { ClientTls } from '../tls/client-tls.ts'
 import { Bridge } from './bridge.ts'
 
 /** The environment variable with the bearer token. */
@@ -9,14 +10,14 @@ const TOKEN_VARIABLE = 'SIGNALBOX_TOKEN'
  * Runs the bridge between this process's standard streams and a server, until the host closes stdin or a signal
  * arrives. Only messages go to stdout; stderr has the lines for people.
  */
-export async function bridgeStandardStreams(url: URL): Promise<void> {
+export async function bridgeStandardStreams(url: URL, tls?: ClientTls): Promise<void> {
   const token = process.env[TOKEN_VARIABLE] || undefined
   const { stdin, stdout, stderr } = process
   const log = (line: string): void => void stderr.write(`signalbox mcp: ${line}\n`)
   if (token !== undefined && url.protocol === 'http:' && !isLoopback(url.hostname)) {
     log(`the token crosses the network in clear text: use https, not ${url.protocol}//`)
   }
-  const bridge = new Bridge({ url, token, input: stdin, output: stdout, log })
+  const bridge = new Bridge({ url, token, tls, input: stdin, output: stdout, log })
   const stop = (): void => bridge.stop()
   process.once('SIGINT', stop).once('SIGTERM', stop)
   log(`forwards messages to ${url.href}`)

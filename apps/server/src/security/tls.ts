@@ -3,27 +3,23 @@ import type { RequestListener, Server, ServerOptions } from 'node:http'
 import { createServer } from 'node:https'
 import type { Server as HttpsServer } from 'node:https'
 import { Socket } from 'node:net'
-import { createSecureContext, TLSSocket } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 
 import { watchFiles } from '@signalbox/http-kit'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
+import type { KeyPair } from '../tls/certificates.ts'
+import { certificateOf, checkKeyPair } from '../tls/certificates.ts'
 import type { NotifySecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 
 /** The time for a client's handshake, in ms. */
 const HANDSHAKE_MS = 10_000
 
-interface Material {
-  readonly cert: string
-  readonly key: string
-  /**
-   * The authorities of client certificates. If set, clients must present a certificate of one of
-   * them.
-   */
-  readonly ca?: string
+/** The certificate of the server. With `ca`, clients must present a certificate of one of these authorities. */
+interface Material extends KeyPair {
   readonly minVersion: 'TLSv1.2'
 }
 
@@ -145,26 +141,8 @@ function checked(section: string, cert: string, key: string, ca: string | undefi
   const certificate = certificateOf(cert, `${section}.certFile`)
   if (ca !== undefined) certificateOf(ca, `${section}.caFile`)
   const material: Material = { cert, key, ...(ca === undefined ? {} : { ca }), minVersion: 'TLSv1.2' }
-  try {
-    createSecureContext(material)
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
-    throw new Error(
-      `${section}.keyFile: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
-      { cause: error },
-    )
-  }
+  checkKeyPair(material, certificate, `${section}.keyFile`)
   return material
-}
-
-function certificateOf(text: string, setting: string): X509Certificate {
-  try {
-    return new X509Certificate(text)
-  } catch (error) {
-    throw new Error(`${setting}: it contains no certificate in PEM; it must contain -----BEGIN CERTIFICATE-----`, {
-      cause: error,
-    })
-  }
 }
 
 function read<T>(section: string, open: () => T): T {

@@ -37,6 +37,7 @@ export type {
   Subscription,
   EventEngine,
 } from '../engine.ts'
+export type { EngineOptions } from '../engine-options.ts'
 export { BROKER_ERRORS, BrokerError, groupLimit, isBrokerError, unavailable } from '../errors.ts'
 export type { BrokerErrorCode } from '../errors.ts'
 export type {

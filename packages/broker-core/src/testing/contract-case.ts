@@ -1,25 +1,10 @@
 import { randomUUID } from 'node:crypto'
 
 import type { Engine } from '../engine.ts'
+import type { EngineOptions } from '../engine-options.ts'
 
 /** The limits that a case needs. Omitted ones have the engine's default. */
-export interface ContractEngineOptions {
-  readonly maxMessageBytes?: number
-  /** The maximum number of channels, all types together. Channels of the broker do not count. */
-  readonly maxChannels?: number
-  /** The maximum number of messages in every queue; 0 is unlimited. */
-  readonly queueMaxMessages?: number
-  /** The maximum size of every queue, in bytes; 0 is unlimited. */
-  readonly queueMaxBytes?: number
-  /** The maximum age of entries in every events store, in ms; 0 keeps all. */
-  readonly eventsStoreMaxAgeMs?: number
-  /** The maximum size of every events store, in bytes; 0 keeps all. */
-  readonly eventsStoreMaxBytes?: number
-  /** The time for which the position of a durable group is kept after its last subscriber left, in ms. */
-  readonly durableGroupMs?: number
-  /** The maximum number of durable groups of one events store. */
-  readonly maxDurableGroups?: number
-}
+export type ContractEngineOptions = EngineOptions
 
 /** An engine under test. */
 export interface ContractEngine {

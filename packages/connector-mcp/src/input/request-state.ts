@@ -1,11 +1,10 @@
 import { Buffer } from 'node:buffer'
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 
-import { canonicalJson, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { canonicalJson, compileLater, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
-import { Compile } from 'typebox/schema'
 
 import { openRequests, readResponses } from './input-responses.ts'
 import type { StateKey } from './state-key.ts'
@@ -32,7 +31,7 @@ const OpenInputSchema = Type.Object({
 /** A call that waits for input, as its client keeps it. */
 export type OpenInput = Readonly<Omit<Static<typeof OpenInputSchema>, 'expiresMs'>>
 
-const schema = Compile(OpenInputSchema)
+const schema = compileLater(OpenInputSchema)
 
 /** The caller and the digest of a call. A state is valid for both only. */
 export interface CallIdentity {

@@ -1,7 +1,7 @@
+import { compileLater } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
-import { Compile } from 'typebox/schema'
 
 import type { TaskEntry } from './task-store.ts'
 
@@ -50,7 +50,7 @@ export interface StoredTask {
   readonly result: Uint8Array
 }
 
-const schema = Compile(TaskRecordSchema)
+const schema = compileLater(TaskRecordSchema)
 
 /** Returns the `head` of a task's entry. */
 export function encodeRecord(record: TaskRecord): string {

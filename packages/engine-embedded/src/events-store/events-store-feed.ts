@@ -14,6 +14,18 @@ const PAGE_BYTES = 1024 * 1024
 const RECENT = 256
 const RECENT_BYTES = 1024 * 1024
 
+/** The pages that followers can share, and the longest time after which they can, in ms. */
+const SHARED_PAGES = 8
+const SHARED_MS = 1_000
+
+/** A page that a follower has read from disk. Only the followers that use it keep it in memory. */
+interface SharedPage {
+  readonly items: WeakRef<readonly EventsStoreItem[]>
+  readonly first: number
+  readonly last: number
+  readonly readAt: number
+}
+
 /** A follower gets every entry of a channel in order: a subscription, or a group of subscriptions. */
 export interface Follower {
   readonly cursor: EventsStoreCursor
@@ -39,6 +51,7 @@ export class EventsStoreFeed {
   readonly followers = new Set<Follower>()
   readonly #recent: EventsStoreItem[] = []
   #recentBytes = 0
+  #shared: SharedPage[] = []
 
   constructor(name: string, context: FeedContext) {
     this.name = name
@@ -69,6 +82,28 @@ export class EventsStoreFeed {
     return item?.event.sequence === sequence ? item : undefined
   }
 
+  /**
+   * Returns a page from disk that has the first entry after a sequence, or an empty one if there is none. Followers that
+   * catch up together share their pages, because reading an entry costs as much as handling it.
+   */
+  page(channel: LiveChannel, position: number): readonly EventsStoreItem[] {
+    const now = performance.now()
+    for (const { items, first, last, readAt } of this.#shared) {
+      if (position + 1 < first || position >= last || now - readAt > SHARED_MS) continue
+      const page = items.deref()
+      if (page !== undefined) return page
+    }
+    const read = this.context.reader.from(channel, position + 1, PAGE, PAGE_BYTES)
+    const [first, last] = [read[0]?.event.sequence, read.at(-1)?.event.sequence]
+    if (this.followers.size > 1 && first !== undefined && last !== undefined) {
+      this.#shared = [
+        { items: new WeakRef(read), first, last, readAt: now },
+        ...this.#shared.slice(0, SHARED_PAGES - 1),
+      ]
+    }
+    return read
+  }
+
   count(item: EventsStoreItem): void {
     const { channel } = this
     if (channel) this.context.registry.delivered(channel, 1, item.size)
@@ -82,6 +117,7 @@ export class EventsStoreFeed {
   restart(): void {
     this.#recent.length = 0
     this.#recentBytes = 0
+    this.#shared = []
     for (const follower of this.followers) follower.restart()
   }
 }
@@ -101,7 +137,7 @@ export class EventsStoreCursor {
   #position: number
   /** The time before which entries are skipped, in ms since the epoch. */
   #notBefore: number
-  #page: EventsStoreItem[] = []
+  #page: readonly EventsStoreItem[] = []
   #next = 0
 
   constructor(feed: EventsStoreFeed, { position, notBefore }: CursorStart) {
@@ -151,16 +187,17 @@ export class EventsStoreCursor {
       this.#next++
       return read
     }
-    const { channel, context } = this.#feed
+    const { channel } = this.#feed
     if (!channel || !this.#more) return undefined
     const recent = this.#feed.recent(this.#position + 1)
     if (recent) return recent
-    this.#page = context.reader.from(channel, this.#position + 1, PAGE, PAGE_BYTES)
-    this.#next = 1
-    const first = this.#page[0]
+    this.#page = this.#feed.page(channel, this.#position)
+    // The first entry, except on a page of another follower.
+    const next = this.#page.findIndex(({ event }) => event.sequence > this.#position)
+    this.#next = next + 1
     // Retention removed every entry up to the end.
-    if (!first) this.#position = channel.lastSequence
-    return first
+    if (next < 0) this.#position = channel.lastSequence
+    return this.#page[next]
   }
 
   #wanted(timestamp: number): boolean {

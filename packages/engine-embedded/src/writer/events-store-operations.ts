@@ -43,6 +43,7 @@ export class EventsStoreOperations {
   readonly #entry
   readonly #oldest
   readonly #delete
+  readonly #deleteReplaced
   readonly #replaced
   readonly #tombstones
 
@@ -75,6 +76,9 @@ export class EventsStoreOperations {
       `SELECT ${columns} FROM log_entries WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
     )
     this.#delete = database.prepare<[number, number]>(`DELETE FROM log_entries WHERE key = ${KEY}`)
+    this.#deleteReplaced = database.prepare<[number, number], { size: number }>(
+      `DELETE FROM log_entries WHERE key = ${KEY} RETURNING size`,
+    )
     this.#replaced = database.prepare<[number, number, number, number, number, number], EntryRow>(`
       SELECT ${columns} FROM log_entries
       WHERE key > ${KEY} AND key <= ${KEY} AND log_key IS NOT NULL AND ${SEQUENCE} <>
@@ -105,7 +109,7 @@ export class EventsStoreOperations {
     const { sequence, timestamp } = this.#store(channel, entry, now)
     if (key !== null) {
       this.#setLastOfKey.run(channel.id, key, sequence)
-      if (last && channel.compacted) this.#removeEntry(channel, last.sequence)
+      if (last && channel.compacted) this.#removeReplaced(channel, last.sequence)
     }
     if (deduplicationId !== undefined) {
       this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp })
@@ -130,6 +134,15 @@ export class EventsStoreOperations {
     channel.incomingBytes += size
     channel.lastActivity = Math.max(channel.lastActivity, now)
     return { sequence, timestamp }
+  }
+
+  /** Removes an entry that a later one of its key has replaced. */
+  #removeReplaced(channel: StoredChannel, sequence: number): void {
+    const removed = this.#deleteReplaced.get(channel.id, sequence)
+    if (removed === undefined) return
+    channel.entries--
+    channel.bytes -= removed.size
+    if (sequence === channel.firstSequence) channel.firstSequence = this.#oldestRows(channel, 1)[0]?.sequence ?? 0
   }
 
   #removeEntry(channel: StoredChannel, sequence: number): void {

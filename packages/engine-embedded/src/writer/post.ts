@@ -1,4 +1,7 @@
+import type { AppendColumns } from './append-columns.ts'
+import { appendAt, isPlainAppend, packAppends } from './append-columns.ts'
 import type {
+  AppendOperation,
   NewQueueMessage,
   Operation,
   OperationRefusal,
@@ -9,14 +12,15 @@ import type {
 } from './operations.ts'
 
 /**
- * Operations in the form in which they are posted to the thread. Nearly all are sends of one small message and
- * settlements of one message: those are packed as columns, with all bodies in one buffer, because cloning an object and
+ * Operations in the form in which they are posted to the thread. Nearly all are sends of one small message, appends of
+ * one small entry, and settlements of one message: those are packed as columns, with all bodies in one buffer, because cloning an object and
  * a buffer for each costs more than storing it. Other operations are cloned.
  */
 export interface Post {
-  /** The kind of each operation: `SEND`, `SETTLE`, or 0 for others. */
+  /** The kind of each operation: `SEND`, `SETTLE`, `APPEND`, or 0 for others. */
   readonly kinds: Uint8Array
   readonly sends: SendColumns | undefined
+  readonly appends: AppendColumns | undefined
   readonly settlements: SettlementColumns | undefined
   readonly others: readonly Operation[]
 }
@@ -44,6 +48,7 @@ type Column = string | readonly string[]
 
 const SEND = 1
 const SETTLE = 2
+const APPEND = 3
 
 const SEND_NUMBERS = 6
 const SETTLEMENT_NUMBERS = 3
@@ -56,6 +61,7 @@ export function packOperations(operations: readonly Operation[]): Post {
   const others: Operation[] = []
   const sends: SendOperation[] = []
   const messages: NewQueueMessage[] = []
+  const appends: AppendOperation[] = []
   const settlements: SettleOperation[] = []
   for (const [i, operation] of operations.entries()) {
     const message = operation.kind === 'send' ? plainMessage(operation) : undefined
@@ -63,6 +69,9 @@ export function packOperations(operations: readonly Operation[]): Post {
       kinds[i] = SEND
       sends.push(operation)
       messages.push(message)
+    } else if (operation.kind === 'append' && isPlainAppend(operation, SMALL_BODY)) {
+      kinds[i] = APPEND
+      appends.push(operation)
     } else if (operation.kind === 'settle' && operation.sequences.length === 1) {
       kinds[i] = SETTLE
       settlements.push(operation)
@@ -73,6 +82,7 @@ export function packOperations(operations: readonly Operation[]): Post {
   return {
     kinds,
     sends: sends.length === 0 ? undefined : packSends(sends, messages),
+    appends: appends.length === 0 ? undefined : packAppends(appends),
     settlements: settlements.length === 0 ? undefined : packSettlements(settlements),
     others,
   }
@@ -135,14 +145,17 @@ function textAt(texts: Column, row: number): string {
   return typeof texts === 'string' ? texts : (texts[row] ?? '')
 }
 
-export function unpackOperations({ kinds, sends, settlements, others }: Post): Operation[] {
+export function unpackOperations({ kinds, sends, appends, settlements, others }: Post): Operation[] {
   const operations: Operation[] = []
   let other = 0
   let send = 0
+  let append = 0
   let settlement = 0
   for (const kind of kinds) {
     if (kind === SEND && sends) {
       operations.push(sendAt(sends, send++))
+    } else if (kind === APPEND && appends) {
+      operations.push(appendAt(appends, append++))
     } else if (kind === SETTLE && settlements) {
       operations.push(settlementAt(settlements, settlement++))
     } else {

@@ -1,6 +1,6 @@
 import type { Static, TObject } from 'typebox'
-import { Compile } from 'typebox/schema'
 
+import { compileLater } from './compile-later.ts'
 import type { ArgumentProblem } from './problems.ts'
 import { argumentProblems } from './problems.ts'
 
@@ -17,14 +17,14 @@ export interface ArgumentsSource<Input extends TObject> {
 }
 
 /**
- * Compiles the check of arguments. The check converts no values and adds no defaults; it drops an optional argument
+ * Returns the check of arguments, compiled by its first call. The check converts no values and adds no defaults; it drops an optional argument
  * that is `null`. Problems are collected only if the check fails.
  */
 export function compileArguments<Input extends TObject>(
   source: ArgumentsSource<Input>,
 ): (args: unknown) => Static<Input> {
   const { whose, input, rule, refused } = source
-  const validator = Compile(input)
+  const validator = compileLater(input)
   return (given) => {
     let args = given
     // Few clients send null, so only a failed check looks for it.

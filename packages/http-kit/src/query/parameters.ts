@@ -1,8 +1,9 @@
 import { shownText } from '@signalbox/broker-core/internal'
 import type { Static, TObject, TSchema } from 'typebox'
-import { Check, Compile } from 'typebox/schema'
+import { Check } from 'typebox/schema'
 
 import { allowedBy, refusal } from '../arguments/allowed.ts'
+import { compileLater } from '../arguments/compile-later.ts'
 import { problemsText } from '../arguments/problems.ts'
 
 /** One problem with the query of a request. */
@@ -30,7 +31,7 @@ export function compileQuery<Query extends TObject>(
   refused: (problems: readonly ParameterProblem[]) => Error,
   ignored: readonly string[] = [],
 ): (query: string) => Static<Query> {
-  const validator = Compile(schema)
+  const validator = compileLater(schema)
   // Producers send the same query again and again.
   let known: { readonly query: string; readonly values: Static<Query> } | undefined
   return (query) => {

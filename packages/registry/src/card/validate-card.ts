@@ -1,7 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import { MAX_JSON_DEPTH } from '@signalbox/http-kit'
-import { Compile } from 'typebox/schema'
+import { compileLater, MAX_JSON_DEPTH } from '@signalbox/http-kit'
 
 import { RegistryError } from '../errors.ts'
 import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
@@ -23,7 +22,7 @@ export const MAX_CARD_BYTES = 65_536
  */
 export type AddressCheck = (url: URL) => Promise<string | undefined>
 
-const card = Compile(AgentCardSchema)
+const card = compileLater(AgentCardSchema)
 const DEFAULT_PROTOCOL_VERSIONS = ['1.0']
 
 /**

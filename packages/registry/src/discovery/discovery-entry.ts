@@ -1,7 +1,7 @@
 import type { StoredEvent, StoredEventInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
+import { compileLater } from '@signalbox/http-kit'
 import { Type } from 'typebox'
-import { Compile } from 'typebox/schema'
 
 import { AgentCardSchema } from '../card/agent-card.ts'
 import type { StoredCard } from '../card/agent-card.ts'
@@ -88,7 +88,7 @@ export interface DiscoveryEntry {
   readonly hold?: IdHold
 }
 
-const storedCard = Compile(
+const storedCard = compileLater(
   Type.Interface(
     [AgentCardSchema],
     {

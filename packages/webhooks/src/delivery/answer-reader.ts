@@ -3,6 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { Dispatcher } from 'undici'
 
 import type { EndpointAnswer } from '../format.ts'
+import type { OpenRequest, OpenRequests } from './open-requests.ts'
 
 /** The time from the start of a request to the head of its answer, in ms. */
 export const HEAD_MS = 10_000
@@ -18,13 +19,12 @@ const KEPT_BYTES = 4_096
  * Reads the answer to one request, within limits of time and size. It is the handler of undici's `dispatch`: the stream
  * that `request` makes of an answer costs as much as the rest of the request.
  */
-export class AnswerReader implements Dispatcher.DispatchHandler {
-  /** Resolves with the answer. Rejects without one in time, and with the signal's reason. */
+export class AnswerReader implements Dispatcher.DispatchHandler, OpenRequest {
+  /** Resolves with the answer. Rejects without one in time, and with the reason of {@link abort}. */
   readonly answer: Promise<EndpointAnswer>
   readonly #resolve: (answer: EndpointAnswer) => void
   readonly #reject: (error: Error) => void
-  readonly #signal: AbortSignal | undefined
-  readonly #aborted = (): void => this.#fail(reasonOf(this.#signal))
+  readonly #open: OpenRequests | undefined
   #timer: NodeJS.Timeout
   /** The request in progress; `undefined` until it has a connection. */
   #request: Dispatcher.DispatchController | undefined
@@ -34,14 +34,15 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
   #kept: Buffer[] = []
   #read = 0
 
-  constructor(signal: AbortSignal | undefined) {
+  /** @param open The requests that are aborted together with this one */
+  constructor(open: OpenRequests | undefined) {
     const { promise, resolve, reject } = Promise.withResolvers<EndpointAnswer>()
     this.answer = promise
     this.#resolve = resolve
     this.#reject = reject
-    this.#signal = signal
+    this.#open = open
     this.#timer = setTimeout(() => this.#lateHead(), HEAD_MS)
-    signal?.addEventListener('abort', this.#aborted)
+    open?.add(this)
   }
 
   onRequestStart(request: Dispatcher.DispatchController): void {
@@ -62,14 +63,16 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     if (room > 0) this.#kept.push(Buffer.from(chunk.subarray(0, room)))
     this.#read += chunk.byteLength
     if (this.#read <= READ_BYTES) return
-    this.onResponseEnd()
+    this.#release()
+    this.#resolve(this.#complete())
     this.#request?.abort(new Error('the answer is too long'))
   }
 
   onResponseEnd(): void {
     this.#release()
-    const text = this.#kept.length === 0 ? '' : Buffer.concat(this.#kept).toString('utf8')
-    this.#resolve({ status: this.#status, headers: this.#headers, text })
+    const answer = this.#complete()
+    // undici frees the connection in the next tick of the event loop. A request before that would open another one.
+    queueMicrotask(() => setImmediate(this.#resolve, answer))
   }
 
   onResponseError(_request: Dispatcher.DispatchController, error: Error): void {
@@ -77,9 +80,19 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
     this.#reject(error)
   }
 
+  #complete(): EndpointAnswer {
+    const text = this.#kept.length === 0 ? '' : Buffer.concat(this.#kept).toString('utf8')
+    return { status: this.#status, headers: this.#headers, text }
+  }
+
   #lateHead(): void {
     if (this.#status === 0) this.#fail(new Error(`no answer within ${HEAD_MS / 1000} s`))
     else this.#timer = setTimeout(() => this.#fail(new Error('the answer did not end in time')), REST_MS)
+  }
+
+  /** Ends the request, and rejects with the reason. */
+  abort(reason: Error): void {
+    this.#fail(reason)
   }
 
   #fail(error: Error): void {
@@ -91,10 +104,6 @@ export class AnswerReader implements Dispatcher.DispatchHandler {
 
   #release(): void {
     clearTimeout(this.#timer)
-    this.#signal?.removeEventListener('abort', this.#aborted)
+    this.#open?.delete(this)
   }
-}
-
-function reasonOf(signal: AbortSignal | undefined): Error {
-  return signal?.reason instanceof Error ? signal.reason : new Error('the request was aborted')
 }

@@ -2,12 +2,13 @@ import type { KeyObject } from 'node:crypto'
 
 import { messageOf } from '@signalbox/broker-core/internal'
 
-import type { EncodedDelivery, WebhookFormat } from '../format.ts'
+import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '../format.ts'
 import type { SecretBox } from '../secrets/secret-box.ts'
 import { signingKey } from '../secrets/signature.ts'
 import type { Item } from '../sources/source.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
-import type { EndpointClient } from './endpoint-client.ts'
+import type { EndpointClient, EndpointUrl } from './endpoint-client.ts'
+import type { OpenRequests } from './open-requests.ts'
 import { askedPause, verdictOf } from './retry.ts'
 
 /** The result of an attempt, for metrics. */
@@ -22,6 +23,8 @@ export interface Attempt {
   /** The pause that the endpoint asks for, in ms. */
   readonly pauseMs: number
 }
+
+const DELIVERED: Attempt = { verdict: 'delivered', reason: '', pauseMs: 0 }
 
 export function outcomeOf({ verdict }: Attempt): AttemptOutcome {
   return verdict === 'delivered' || verdict === 'retry' ? verdict : 'failed'
@@ -43,6 +46,7 @@ export function openSecrets({ id, record }: KnownSubscription, box: SecretBox): 
   return opened
 }
 
+/** Returns the keys that sign at a time, in ms since the epoch. */
 export function validAt(secrets: readonly OpenSecret[], nowMs: number): readonly KeyObject[] {
   return secrets.filter(({ untilMs }) => untilMs > nowMs).map(({ key }) => key)
 }
@@ -62,7 +66,8 @@ export function encode(
   try {
     const messages = items.map(({ message }) => message)
     const encoded = format.encode(type, messages, { id, notes })
-    return encoded ?? { verdict: 'delivered', reason: 'the endpoint is not to have the message', pauseMs: 0 }
+    // Without a delivery the endpoint is not to have the messages.
+    return encoded ?? DELIVERED
   } catch (error) {
     return { verdict: 'refused', reason: `the message has no form for the endpoint: ${messageOf(error)}`, pauseMs: 0 }
   }
@@ -71,15 +76,17 @@ export function encode(
 /** Sends a request to an endpoint, and judges its answer. Never rejects. */
 export async function send(
   client: EndpointClient,
-  url: URL,
-  request: Parameters<EndpointClient['send']>[1],
-  signal: AbortSignal,
+  url: EndpointUrl,
+  request: EndpointRequest,
+  open: OpenRequests,
 ): Promise<Attempt> {
   try {
-    const { status, headers, text } = await client.send(url, request, signal)
+    const { status, headers, text } = await client.send(url, request, open)
+    const verdict = verdictOf(status)
+    if (verdict === 'delivered') return DELIVERED
     const retryAfter = headers['retry-after']
     return {
-      verdict: verdictOf(status),
+      verdict,
       reason: `the endpoint answered ${status}`,
       status,
       answer: text,

@@ -15,6 +15,7 @@ export interface Failure {
   readonly status?: number
   /** The first 4 KiB of the last answer. */
   readonly answer?: string
+  /** The failed attempts, of all starts and nodes. */
   readonly attempts: number
 }
 

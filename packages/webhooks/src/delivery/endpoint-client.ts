@@ -6,9 +6,22 @@ import { WebhookError } from '../errors.ts'
 import type { EndpointAnswer, EndpointRequest } from '../format.ts'
 import type { EndpointPolicy } from '../safety/endpoint-policy.ts'
 import { AnswerReader, HEAD_MS } from './answer-reader.ts'
+import type { OpenRequests } from './open-requests.ts'
 
 /** The time for which an idle connection is kept, in ms: shorter than the shortest idle time-out of servers. */
 const IDLE_MS = 1_500
+
+/** The parts of a URL that a request needs. */
+export interface EndpointUrl {
+  readonly origin: string
+  /** The path with the query. */
+  readonly path: string
+}
+
+/** Returns the parts of a URL. Each member of a `URL` is computed when it is read. */
+export function endpointUrl({ origin, pathname, search }: URL): EndpointUrl {
+  return { origin, path: pathname + search }
+}
 
 const require = createRequire(import.meta.url)
 
@@ -45,18 +58,19 @@ export class EndpointClient {
 
   /**
    * Sends a request. Resolves with the answer, whichever its status.
-   * @throws Error without an answer in time, without a connection, or for a refused address; the signal's reason
+   * @param open The requests that are aborted together with this one
+   * @throws Error without an answer in time, without a connection, or for a refused address; the reason of the abort
    */
-  async send(url: URL, { method, headers, body }: EndpointRequest, signal?: AbortSignal): Promise<EndpointAnswer> {
-    signal?.throwIfAborted()
-    const reader = new AnswerReader(signal)
+  send(url: EndpointUrl, { method, headers, body }: EndpointRequest, open?: OpenRequests): Promise<EndpointAnswer> {
+    const reader = new AnswerReader(open)
+    if (open?.aborted) return reader.answer
     this.#dispatcher.dispatch(
       {
         origin: url.origin,
-        path: url.pathname + url.search,
+        path: url.path,
         method,
         headers: { 'user-agent': 'signalbox-webhooks', ...headers },
-        ...(body === undefined ? {} : { body }),
+        body: body ?? null,
       },
       reader,
     )

@@ -5,6 +5,8 @@ import { NodeLeases } from '../cluster/node-leases.ts'
 import type { WebhookFormat } from '../format.ts'
 import type { WebhookOptions } from '../options.ts'
 import type { SecretBox } from '../secrets/secret-box.ts'
+import { Beat } from '../subscription/beat.ts'
+import { PAUSE_MS } from '../subscription/cursor-writer.ts'
 import type { KnownSubscription, SubscriptionIndex } from '../subscription/subscription-index.ts'
 import { cursorKey } from '../subscription/subscription-index.ts'
 import type { LogEntry, WebhookLog } from '../subscription/webhook-log.ts'
@@ -78,6 +80,7 @@ export class Serving {
       box,
       client,
       node,
+      beat: new Beat(PAUSE_MS),
       formatOf,
       slots: new Slots({ ofEndpoint: options.maxInFlightOfEndpoint ?? 16, ofNode: options.maxInFlight ?? 256 }),
       maxAgeMs: options.maxAgeMs ?? 86_400_000,

@@ -11,6 +11,7 @@ import { EventsSource } from '../sources/events-source.ts'
 import { QueueSource } from '../sources/queue-source.ts'
 import type { Item, Source } from '../sources/source.ts'
 import { StoreSource } from '../sources/store-source.ts'
+import type { Beat } from '../subscription/beat.ts'
 import { CursorWriter } from '../subscription/cursor-writer.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
 import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
@@ -19,7 +20,10 @@ import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
 import { deliveryId, encode, openSecrets, outcomeOf, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
-import type { EndpointClient } from './endpoint-client.ts'
+import type { EndpointClient, EndpointUrl } from './endpoint-client.ts'
+import { endpointUrl } from './endpoint-client.ts'
+import { FailedAttempts } from './failed-attempts.ts'
+import { OpenRequests } from './open-requests.ts'
 import { Progress } from './progress.ts'
 import { pauseAfter } from './retry.ts'
 import type { Slots } from './slots.ts'
@@ -31,6 +35,7 @@ const UNORDERED = 16
 export interface RunnerParts {
   readonly system: BrokerHandle
   readonly log: WebhookLog
+  readonly beat: Beat
   readonly client: EndpointClient
   readonly slots: Slots
   readonly box: SecretBox
@@ -61,13 +66,14 @@ export class SubscriptionRunner {
   readonly subscription: KnownSubscription
   readonly #parts: RunnerParts
   readonly #events: RunnerEvents
-  readonly #url: URL
+  readonly #url: EndpointUrl
   /** Aborted when no attempt may start any more. */
   readonly #halt = new AbortController()
-  /** Aborted when the attempts in flight must end too. */
-  readonly #stop = new AbortController()
+  /** The attempts in flight. Aborted when they must end too. */
+  readonly #requests = new OpenRequests()
   readonly #progress: Progress
   readonly #tried: Map<number, number>
+  readonly #failed: FailedAttempts
   readonly #cursor: CursorWriter
   readonly #underWay = new Map<readonly Item[], Promise<void>>()
   readonly #matches: (item: Item) => boolean
@@ -81,12 +87,13 @@ export class SubscriptionRunner {
     this.subscription = subscription
     this.#parts = parts
     this.#events = events
-    this.#url = new URL(record.endpoint)
+    this.#url = endpointUrl(new URL(record.endpoint))
     this.#progress = new Progress(cursor.next, cursor.done)
     this.#tried = new Map(cursor.tried)
+    this.#failed = new FailedAttempts(cursor.attempts)
     this.#failing = cursor.failing
     this.#matches = matcherOf(record)
-    setMaxListeners(0, this.#stop.signal, this.#halt.signal)
+    setMaxListeners(0, this.#halt.signal)
     this.#cursor = new CursorWriter({
       log: parts.log,
       id,
@@ -95,6 +102,7 @@ export class SubscriptionRunner {
       written: events.cursor,
       lost: events.lost,
       failed: parts.failed,
+      beat: parts.beat,
       signal: this.#halt.signal,
     })
   }
@@ -116,21 +124,24 @@ export class SubscriptionRunner {
   async stop(graceMs = 0): Promise<void> {
     const reason = new Error('the subscription is not served any more')
     this.#halt.abort(reason)
-    if (graceMs === 0) this.#stop.abort(reason)
-    const timer = setTimeout(() => this.#stop.abort(reason), graceMs)
+    if (graceMs === 0) this.#requests.abort(reason)
+    const timer = setTimeout(() => this.#requests.abort(reason), graceMs)
     await this.#ended
     clearTimeout(timer)
     await this.#cursor.close()
   }
 
   #position(): CursorRecord {
-    const { cursor } = this.subscription
+    const { cursor, record } = this.subscription
+    // Events of a plain channel are gone after a restart.
+    const attempts = record.type === 'events' ? [] : this.#failed.stored
     return {
       node: this.#parts.node,
       generation: cursor.generation,
       next: this.#progress.next,
       done: this.#progress.done,
       tried: [...this.#tried],
+      ...(attempts.length === 0 ? {} : { attempts }),
       ...(this.#failing === undefined ? {} : { failing: this.#failing }),
     }
   }
@@ -160,8 +171,13 @@ export class SubscriptionRunner {
     const source = this.#open()
     try {
       while (!signal.aborted) {
-        await this.#room()
-        const items = await source.take(format.maxBatch)
+        while (this.#full) {
+          await this.#oneSettled()
+          signal.throwIfAborted()
+        }
+        const taken = source.take(format.maxBatch)
+        // Without a promise if there is a message, as nearly always under load.
+        const items = taken instanceof Promise ? await taken : taken
         const wanted = items.filter((item) => this.#begin(item))
         if (wanted.length < items.length) await this.#skip(source, items, wanted)
         if (wanted.length > 0) this.#underWay.set(wanted, this.#launch({ source, format, secrets }, wanted))
@@ -202,15 +218,17 @@ export class SubscriptionRunner {
     }
   }
 
-  /** Waits until another delivery may start. An endpoint that fails gets one at a time. */
-  async #room(): Promise<void> {
+  /** `true` if no other delivery may start now. An endpoint that fails gets one at a time. */
+  get #full(): boolean {
     const { ordered } = this.subscription.record
-    while (this.#underWay.size >= (ordered || this.#failing !== undefined ? 1 : UNORDERED)) {
-      await new Promise<void>((resolve) => {
-        this.#settled = resolve
-      })
-      this.#halt.signal.throwIfAborted()
-    }
+    return this.#underWay.size >= (ordered || this.#failing !== undefined ? 1 : UNORDERED)
+  }
+
+  /** Resolves when a delivery under way has ended. */
+  #oneSettled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#settled = resolve
+    })
   }
 
   /** Attempts a delivery until it is settled. */
@@ -226,13 +244,15 @@ export class SubscriptionRunner {
         signal.throwIfAborted()
       }
       const { status, answer, reason, verdict, pauseMs } = await this.#attempt(delivery, items)
-      this.#stop.signal.throwIfAborted()
+      this.#requests.throwIfAborted()
       if (verdict === 'delivered') {
         this.#recovered()
         await this.#settle(delivery.source, items)
         return
       }
       if (verdict === 'gone' && delivery.format.goneEnds !== 'delivery') {
+        this.#failed.add(items)
+        this.#cursor.store()
         this.#disable('the endpoint answered 410: it is gone')
         signal.throwIfAborted()
       }
@@ -244,8 +264,10 @@ export class SubscriptionRunner {
           for (const item of items) await this.#deliver(delivery, [item])
           return
         }
-      } else {
-        // Before the failure is stored: the age of the message must survive a crash.
+      }
+      // Before the failure is stored: the age and the attempts of the message must survive a crash.
+      this.#failed.add(items)
+      if (!refused) {
         if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
         this.#fail(reason)
       }
@@ -257,12 +279,13 @@ export class SubscriptionRunner {
           reason: text,
           ...(status === undefined ? {} : { status }),
           ...(answer === undefined ? {} : { answer }),
-          attempts: attempt + 1,
         })
         return
       }
-      this.#cursor.storeLater()
-      if (!(await delivery.source.keep(items, pause))) return
+      if (!(await delivery.source.keep(items, pause))) {
+        this.#failed.forget(items)
+        return
+      }
       await delay(pause, undefined, { signal, ref: false })
     }
   }
@@ -281,20 +304,21 @@ export class SubscriptionRunner {
     const encoded = encode(format, this.subscription, items)
     if ('verdict' in encoded) return encoded
     const { slots, client, attempted } = this.#parts
-    const { signal } = this.#stop
-    return slots.run(this.subscription.record.endpoint, this.#halt.signal, async () => {
+    const { id, record } = this.subscription
+    this.#halt.signal.throwIfAborted()
+    if (!slots.tryAcquire(record.endpoint)) await slots.acquire(record.endpoint, this.#halt.signal)
+    try {
       const startedAt = performance.now()
-      const signed = signedHeaders(
-        validAt(secrets, Date.now()),
-        encoded.id ?? deliveryId(this.subscription.id, items),
-        Date.now(),
-        encoded.body,
-      )
-      const headers = { ...encoded.headers, ...signed }
-      const attempt = await send(client, this.#url, { method: 'POST', headers, body: encoded.body }, signal)
-      if (!signal.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
+      const now = Date.now()
+      const { body } = encoded
+      const signed = signedHeaders(validAt(secrets, now), encoded.id ?? deliveryId(id, items), now, body)
+      const request = { method: 'POST', headers: { ...encoded.headers, ...signed }, body } as const
+      const attempt = await send(client, this.#url, request, this.#requests)
+      if (!this.#requests.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
       return attempt
-    })
+    } finally {
+      slots.release(record.endpoint)
+    }
   }
 
   async #settle(source: Source, items: readonly Item[]): Promise<void> {
@@ -303,17 +327,19 @@ export class SubscriptionRunner {
       this.#progress.finish(sequence)
       this.#tried.delete(sequence)
     }
+    this.#failed.forget(items)
     if (this.subscription.record.type === 'events_store') this.#cursor.store()
-    await source.settle(items)
+    const settled = source.settle(items)
+    if (settled !== undefined) await settled
   }
 
   /** Stores a dead letter for each item. Repeats it until the store accepts it. */
-  async #giveUp(source: Source, items: readonly Item[], failure: Failure): Promise<void> {
+  async #giveUp(source: Source, items: readonly Item[], failure: Omit<Failure, 'attempts'>): Promise<void> {
     const { system, deadLettered, failed } = this.#parts
     for (const item of items) {
       for (let attempt = 0; ; attempt++) {
         try {
-          await storeDeadLetter(system, this.subscription.id, item, failure)
+          await storeDeadLetter(system, this.subscription.id, item, { ...failure, attempts: this.#failed.of(item) })
           deadLettered()
           break
         } catch (error) {
@@ -341,8 +367,10 @@ export class SubscriptionRunner {
   }
 
   #fail(reason: string): void {
-    if (this.#failing?.reason === reason) return
-    this.#failing = { sinceMs: this.#failing?.sinceMs ?? Date.now(), reason }
+    if (this.#failing?.reason !== reason) {
+      this.#failing = { sinceMs: this.#failing?.sinceMs ?? Date.now(), reason }
+    }
+    // Each attempt counts, so each is stored.
     this.#cursor.store()
   }
 

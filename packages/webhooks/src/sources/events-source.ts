@@ -35,11 +35,11 @@ export class EventsSource implements Source {
     this.#following = keepSubscribed(subscribe, signal, failed)
   }
 
-  take(max: number): Promise<readonly Item[]> {
+  take(max: number): readonly Item[] | Promise<readonly Item[]> {
     return this.#buffer.take(max, DELIVERY_BYTES)
   }
 
-  async settle(): Promise<void> {}
+  settle(): undefined {}
 
   async keep(): Promise<boolean> {
     return true

@@ -30,17 +30,22 @@ export class ItemBuffer {
     this.#notEmpty?.()
   }
 
-  /** Resolves when the buffer has space, or the signal is aborted. */
-  async hasRoom(): Promise<void> {
-    while (this.full && !this.#signal.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#room = resolve
-      })
-    }
+  /** Resolves when half of the buffer is free, or the signal is aborted. */
+  hasRoom(): Promise<void> {
+    if (this.#signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      this.#room = resolve
+    })
   }
 
-  /** Takes up to `max` items of up to `maxBytes` together, and at least one. */
-  async take(max: number, maxBytes: number): Promise<readonly Item[]> {
+  /** Takes up to `max` items of up to `maxBytes` together, and at least one: a promise if there is none yet. */
+  take(max: number, maxBytes: number): readonly Item[] | Promise<readonly Item[]> {
+    if (this.#items.length === 0) return this.#takeLater(max, maxBytes)
+    this.#signal.throwIfAborted()
+    return this.#takeNow(max, maxBytes)
+  }
+
+  async #takeLater(max: number, maxBytes: number): Promise<readonly Item[]> {
     while (this.#items.length === 0) {
       this.#signal.throwIfAborted()
       await new Promise<void>((resolve) => {
@@ -48,6 +53,10 @@ export class ItemBuffer {
       })
     }
     this.#signal.throwIfAborted()
+    return this.#takeNow(max, maxBytes)
+  }
+
+  #takeNow(max: number, maxBytes: number): readonly Item[] {
     let count = 1
     let bytes = this.#items[0]?.message.body.byteLength ?? 0
     for (; count < Math.min(max, this.#items.length); count++) {
@@ -57,7 +66,15 @@ export class ItemBuffer {
     }
     const taken = this.#items.splice(0, count)
     this.#bytes -= bytes
-    this.#room?.()
+    if (this.#room !== undefined && this.#halfEmpty) {
+      this.#room()
+      this.#room = undefined
+    }
     return taken
+  }
+
+  /** `true` if the source should add items. Not for each free place: it would wait for each of its items. */
+  get #halfEmpty(): boolean {
+    return this.#items.length <= this.#maxItems / 2 && this.#bytes <= this.#maxBytes / 2
   }
 }

@@ -14,12 +14,12 @@ export interface Item {
 /** The stored or live messages of a subscription. */
 export interface Source {
   /**
-   * Resolves with at least one message, as soon as there is one. Rejects with the signal's reason when the source is
-   * stopped.
+   * Returns at least one message, or a promise if there is none yet. Throws or rejects with the signal's reason when the
+   * source is stopped.
    */
-  take(max: number): Promise<readonly Item[]>
-  /** Called after a message was delivered or became a dead letter. */
-  settle(items: readonly Item[]): Promise<void>
+  take(max: number): readonly Item[] | Promise<readonly Item[]>
+  /** Called after a message was delivered or became a dead letter. Returns a promise if there is something to do. */
+  settle(items: readonly Item[]): Promise<void> | undefined
   /** Called before a pause, in ms, after which the messages are tried again. Returns `false` if they were lost. */
   keep(items: readonly Item[], ms: number): Promise<boolean>
   /** Returns the messages that are not settled to their queue. */

@@ -37,11 +37,11 @@ export class StoreSource implements Source {
     this.#following = keepSubscribed(subscribe, signal, failed)
   }
 
-  take(max: number): Promise<readonly Item[]> {
+  take(max: number): readonly Item[] | Promise<readonly Item[]> {
     return this.#buffer.take(max, BUFFERED_BYTES)
   }
 
-  async settle(): Promise<void> {}
+  settle(): undefined {}
 
   async keep(): Promise<boolean> {
     return true

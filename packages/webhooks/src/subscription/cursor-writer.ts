@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import { isBrokerError } from '@signalbox/broker-core'
 
+import type { Beat } from './beat.ts'
 import type { CursorRecord } from './subscription-record.ts'
 import { cursorKey } from './subscription-index.ts'
 import type { WebhookLog } from './webhook-log.ts'
@@ -10,7 +11,7 @@ import type { WebhookLog } from './webhook-log.ts'
  * The longest pause after a write, in ms. A crash repeats the deliveries of this time; without the pause, writes cost more than
  * deliveries.
  */
-const PAUSE_MS = 100
+export const PAUSE_MS = 100
 
 /** The pause before a failed write is repeated, in ms. */
 const RETRY_MS = 1_000
@@ -30,6 +31,8 @@ export interface CursorWriterOptions {
   /** Called once if another node wrote: this node does not serve the subscription any more. */
   readonly lost: () => void
   readonly failed: (error: unknown) => void
+  /** Ends the pause between two writes, for all subscriptions of the node at the same moment. */
+  readonly beat: Beat
   readonly signal: AbortSignal
 }
 
@@ -41,6 +44,8 @@ export class CursorWriter {
   #writing: Promise<void> | undefined
   #lazy: NodeJS.Timeout | undefined
   #lost = false
+  #closing = false
+  #wake: (() => void) | undefined
 
   constructor(options: CursorWriterOptions) {
     this.#options = options
@@ -68,6 +73,8 @@ export class CursorWriter {
       this.#lazy = undefined
       this.store()
     }
+    this.#closing = true
+    this.#wake?.()
     await this.#writing
   }
 
@@ -79,8 +86,7 @@ export class CursorWriter {
       try {
         this.#sequence = await log.write(cursorKey(id), cursor, this.#sequence)
         written(cursor, this.#sequence)
-        // Until the same moment for all subscriptions of the node, so that their writes share a commit.
-        await delay(PAUSE_MS - (performance.now() % PAUSE_MS), undefined, { signal, ref: false }).catch(() => {})
+        await this.#pause()
       } catch (error) {
         if (isBrokerError(error, 'CONFLICT')) {
           this.#lost = true
@@ -95,5 +101,15 @@ export class CursorWriter {
       }
     }
     this.#writing = undefined
+  }
+
+  /** Waits for the next beat; not while it is closing. */
+  async #pause(): Promise<void> {
+    if (this.#closing) return
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      this.#options.beat.add(resolve)
+    })
+    this.#wake = undefined
   }
 }

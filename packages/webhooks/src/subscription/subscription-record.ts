@@ -49,6 +49,8 @@ const CursorSchema = Type.Object({
   done: Type.Array(Type.Integer()),
   /** The time of the first attempt, in ms since the epoch, of entries that failed and are tried again. */
   tried: Type.Array(Type.Tuple([Type.Integer(), Type.Number()])),
+  /** The failed attempts of messages that are tried again, by the stable parts of their delivery ids. */
+  attempts: Type.Optional(Type.Array(Type.Tuple([Type.String(), Type.Integer({ minimum: 1 })]))),
   /** The last failure, while the last attempt failed. */
   failing: Type.Optional(Type.Object({ sinceMs: Type.Number(), reason: Type.String() })),
 })

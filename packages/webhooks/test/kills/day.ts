@@ -20,6 +20,8 @@ export interface DayReport {
   readonly kills: number
   /** Attempts while the endpoint was down. */
   readonly attempts: number
+  /** Those of each number. */
+  readonly attemptsOf: Readonly<Record<number, number>>
   /** The simulated time from the first to the last attempt of the first number, in hours. */
   readonly hours: number
   readonly letters: readonly DeadLetter[]
@@ -68,7 +70,9 @@ export async function runDay({ kills: wanted, speed, count }: DayOptions): Promi
   await kill(child)
   const first = tried.filter(({ n }) => n === 0)
   const hours = ((first.at(-1)?.atMs ?? 0) - (first[0]?.atMs ?? 0)) / HOUR_MS
-  return { kills, attempts: tried.length, hours, letters, accepted }
+  const attemptsOf: Record<number, number> = {}
+  for (const { n } of tried) attemptsOf[n] = (attemptsOf[n] ?? 0) + 1
+  return { kills, attempts: tried.length, attemptsOf, hours, letters, accepted }
 }
 
 async function start(args: readonly string[]): Promise<ChildProcess> {

@@ -22,27 +22,25 @@ type Listed = GetData<'/api/channels'>['items'][number]
 
 type Query = GetQuery<'/api/channels'>
 
-const PAGE = 200
+type Sort = NonNullable<Query['sort']>
 
-const SORTS = [
-  'name',
-  'depth',
-  'in_flight',
-  'delayed',
-  'dead_lettered',
-  'bytes',
-  'messages_in',
-  'messages_out',
-  'subscribers',
-  'last_activity',
-] as const
+interface FixedColumn extends Column<Listed> {
+  readonly sortable?: false
+}
+
+interface SortableColumn extends Column<Listed> {
+  readonly id: Sort
+  readonly sortable: true
+}
+
+const PAGE = 200
 
 const TYPES: readonly (readonly [ChannelType | 'all', string])[] = [
   ['all', 'All types'],
   ...CHANNEL_TYPES.map((type) => [type, TYPE_NAMES[type]] as const),
 ]
 
-const COLUMNS: readonly Column<Listed>[] = [
+const COLUMNS: readonly (FixedColumn | SortableColumn)[] = [
   { id: 'name', title: 'Channel', sortable: true, cell: ({ type, name }) => <ChannelLink type={type} name={name} /> },
   { id: 'type', title: 'Type', width: '7.5rem', cell: ({ type }) => TYPE_NAMES[type] },
   { ...numeric('depth', 'Depth', '6rem'), wideOnly: false },
@@ -64,17 +62,10 @@ const COLUMNS: readonly Column<Listed>[] = [
   },
 ]
 
-type NumericField =
-  | 'depth'
-  | 'in_flight'
-  | 'delayed'
-  | 'dead_lettered'
-  | 'messages_in'
-  | 'messages_out'
-  | 'subscribers'
-  | 'bytes'
+/** The orders of the list, one for each sortable column. */
+const SORTS = COLUMNS.flatMap((column) => (column.sortable === true ? [column.id] : []))
 
-function numeric(id: NumericField, title: string, width: string): Column<Listed> {
+function numeric(id: Exclude<Sort, 'name' | 'last_activity'>, title: string, width: string): SortableColumn {
   return {
     id,
     title,

@@ -7,6 +7,7 @@ import { CallState } from '../../components/call-state.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
 import { span } from '../../components/format.ts'
+import { NameInput } from '../../components/name-input.tsx'
 import { TagsField, tagsOf } from '../../components/tags-field.tsx'
 import { TagsView } from '../../components/tags-view.tsx'
 import { useCall } from '../../components/use-call.ts'
@@ -68,13 +69,7 @@ export function SendRequest({ channel: present, onClose, onEnded }: SendRequestP
             </select>
           </Field>
           <Field label="Channel">
-            <input
-              required
-              autocomplete="off"
-              spellcheck={false}
-              value={channel}
-              onInput={(event) => setChannel(event.currentTarget.value)}
-            />
+            <NameInput value={channel} onChange={setChannel} />
           </Field>
           <Field label="Time-out in seconds">
             <input

@@ -7,6 +7,7 @@ import { Badge } from '../../components/badge.tsx'
 import { TYPE_NAMES } from '../../components/channel-link.tsx'
 import { ErrorOf } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
+import { NameInput } from '../../components/name-input.tsx'
 import { Panel } from '../../components/page.tsx'
 import { UserText } from '../../components/user-text.tsx'
 import type { Place } from '../../router/location.ts'
@@ -55,13 +56,7 @@ export function PolicyTester({ place: { query } }: { readonly place: Place }) {
         }}
       >
         <Field label="Caller (ClientID)">
-          <input
-            required
-            autocomplete="off"
-            spellcheck={false}
-            value={client}
-            onInput={(event) => setClient(event.currentTarget.value)}
-          />
+          <NameInput value={client} onChange={setClient} />
         </Field>
         <Field label="Action">
           <select
@@ -88,13 +83,7 @@ export function PolicyTester({ place: { query } }: { readonly place: Place }) {
           </select>
         </Field>
         <Field label={pattern === 'agents' ? 'Agent id' : 'Channel'}>
-          <input
-            required
-            autocomplete="off"
-            spellcheck={false}
-            value={channel}
-            onInput={(event) => setChannel(event.currentTarget.value)}
-          />
+          <NameInput value={channel} onChange={setChannel} />
         </Field>
         <button type="submit" class="primary">
           Test

@@ -4,6 +4,7 @@ import type { ApiError } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { Dialog } from '../../components/dialog.tsx'
+import { Fact } from '../../components/fact.tsx'
 import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
 import { Time } from '../../components/time.tsx'
 import { Timeline } from '../../components/timeline.tsx'
@@ -75,38 +76,25 @@ function Facts({ task }: { readonly task: ListedTask }) {
   const { id, tool, owner, status, status_message: message, created_at, updated_at, expires_at } = task
   return (
     <dl class="facts">
-      <dt>State</dt>
-      <dd>
-        <TaskStatus status={status} />
-        {message !== undefined && (
-          <>
-            {' '}
-            <UserText max={2_000}>{message}</UserText>
-          </>
-        )}
-      </dd>
-      <dt>Id</dt>
-      <dd>
+      <Fact name="State">
+        <TaskStatus status={status} /> {message !== undefined && <UserText max={2_000}>{message}</UserText>}
+      </Fact>
+      <Fact name="Id">
         <code>{id}</code>
-      </dd>
-      <dt>Tool</dt>
-      <dd>
+      </Fact>
+      <Fact name="Tool">
         <code>{tool}</code>
-      </dd>
-      <dt>Owner</dt>
-      <dd>
+      </Fact>
+      <Fact name="Owner">
         <UserText>{owner}</UserText>
-      </dd>
-      <dt>Created</dt>
-      <dd>
+      </Fact>
+      <Fact name="Created">
         <Time value={created_at} />
-      </dd>
-      <dt>Changed</dt>
-      <dd>
+      </Fact>
+      <Fact name="Changed">
         <Time value={updated_at} />
-      </dd>
-      <dt>Removed</dt>
-      <dd>
+      </Fact>
+      <Fact name="Removed">
         {isUnderWay(status) ? (
           'some time after its end'
         ) : (
@@ -114,7 +102,7 @@ function Facts({ task }: { readonly task: ListedTask }) {
             after <Time value={expires_at} />
           </>
         )}
-      </dd>
+      </Fact>
     </dl>
   )
 }

@@ -5,6 +5,7 @@ import { act } from '../../api/client.ts'
 import { CallState } from '../../components/call-state.tsx'
 import { ChannelLink } from '../../components/channel-link.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { Fact } from '../../components/fact.tsx'
 import { Empty } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
 import { count } from '../../components/format.ts'
@@ -49,60 +50,38 @@ function Facts({ webhook }: { readonly webhook: Webhook }) {
   const { id, owner, type, channel, endpoint_host, format, filter, ordered, state, reason, next_sequence } = webhook
   return (
     <dl class="facts">
-      <dt>State</dt>
-      <dd>
-        <WebhookState state={state} />
-        {reason !== undefined && (
-          <>
-            {' '}
-            <UserText max={2_000}>{reason}</UserText>
-          </>
-        )}
-      </dd>
-      <dt>Id</dt>
-      <dd>
+      <Fact name="State">
+        <WebhookState state={state} /> {reason !== undefined && <UserText max={2_000}>{reason}</UserText>}
+      </Fact>
+      <Fact name="Id">
         <code>{id}</code>
-      </dd>
-      <dt>Endpoint</dt>
-      <dd>
+      </Fact>
+      <Fact name="Endpoint">
         <UserText>{endpoint_host}</UserText>
-      </dd>
-      <dt>Channel</dt>
-      <dd>
+      </Fact>
+      <Fact name="Channel">
         <ChannelLink type={type} name={channel} />
-      </dd>
-      <dt>Owner</dt>
-      <dd>
+      </Fact>
+      <Fact name="Owner">
         <UserText>{owner}</UserText>
-      </dd>
-      <dt>Format</dt>
-      <dd>
+      </Fact>
+      <Fact name="Format">
         {format}, {ordered ? 'in order' : 'not in order'}
-      </dd>
+      </Fact>
       {filter !== undefined && (
-        <>
-          <dt>Filter</dt>
-          <dd>
-            <code>
-              <UserText max={4_096}>{filter}</UserText>
-            </code>
-          </dd>
-        </>
+        <Fact name="Filter">
+          <code>
+            <UserText max={4_096}>{filter}</UserText>
+          </code>
+        </Fact>
       )}
-      {next_sequence !== undefined && (
-        <>
-          <dt>Next sequence</dt>
-          <dd>{count(next_sequence)}</dd>
-        </>
-      )}
-      <dt>Dead letters</dt>
-      <dd>
+      {next_sequence !== undefined && <Fact name="Next sequence">{count(next_sequence)}</Fact>}
+      <Fact name="Dead letters">
         <ChannelLink type="queues" name={webhook.dead_letter_queue} />
-      </dd>
-      <dt>Created</dt>
-      <dd>
+      </Fact>
+      <Fact name="Created">
         <Time value={webhook.created_at} />
-      </dd>
+      </Fact>
     </dl>
   )
 }

@@ -1,0 +1,78 @@
+import { expect } from 'vitest'
+
+import type { AgentDirectory } from '../src/index.ts'
+import type { AgentAnswer, AgentRequest } from './agent-desk.ts'
+import { AgentDesk } from './agent-desk.ts'
+import type { TaskHost } from './task-host.ts'
+import { startTaskHost } from './task-host.ts'
+
+/** The arguments of a call to the clerk. */
+export const SEND = { agent_id: 'clerk', message: 'book a table' }
+
+/** A request as the clerk sees it. */
+export interface Asked {
+  readonly method: string
+  readonly params: {
+    readonly id?: string
+    readonly message?: { readonly taskId?: string; readonly contextId?: string; readonly parts: { text: string }[] }
+  }
+}
+
+/** A host with the agent `clerk`, and the requests that the agent got. */
+export interface ClerkHost extends TaskHost {
+  readonly asked: Asked[]
+}
+
+type ClerkAnswer = AgentAnswer | ((request: AgentRequest) => AgentAnswer | Promise<AgentAnswer>)
+
+/** Returns a reply of A2A 0.3 that asks for input, as the agent's own task `t1`. */
+export function asking(question: string): AgentAnswer {
+  const message = { kind: 'message', role: 'agent', messageId: 'm', parts: [{ kind: 'text', text: question }] }
+  return reply({ kind: 'task', id: 't1', contextId: 'c1', status: { state: 'input-required', message } })
+}
+
+export function reply(result: unknown): AgentAnswer {
+  return { body: JSON.stringify({ jsonrpc: '2.0', id: 1, result }) }
+}
+
+/** The reply that completes the task `t1`. */
+export const DONE = reply({ kind: 'task', id: 't1', contextId: 'c1', status: { state: 'completed' } })
+
+/** Returns the request that asks the user a question of the clerk. */
+export function formOf(question: string): object {
+  return {
+    method: 'elicitation/create',
+    params: {
+      mode: 'form',
+      message: question,
+      requestedSchema: {
+        type: 'object',
+        properties: { answer: { type: 'string', title: 'Answer' } },
+        required: ['answer'],
+      },
+    },
+  }
+}
+
+/** Starts a host whose clerk gives the answers in their order, and the last one from then on. */
+export async function startClerk(...answers: readonly [ClerkAnswer, ...ClerkAnswer[]]): Promise<ClerkHost> {
+  const asked: Asked[] = []
+  const host = await startTaskHost(async (system): Promise<AgentDirectory> => {
+    const desk = new AgentDesk(system)
+    await desk.register({ agent_id: 'clerk', name: 'Clerk' }, (request) => {
+      const answer = answers[asked.length] ?? answers.at(-1) ?? answers[0]
+      asked.push(JSON.parse(request.envelope) as Asked)
+      return typeof answer === 'function' ? answer(request) : answer
+    })
+    return desk
+  })
+  return { ...host, asked }
+}
+
+/** Expects that the clerk got its message and then these answers, as parts of the same conversation. */
+export function expectConversation({ asked }: ClerkHost, ...texts: readonly string[]): void {
+  expect(asked.map(({ params }) => params.message)).toMatchObject([
+    { parts: [{ text: SEND.message }] },
+    ...texts.map((text) => ({ taskId: 't1', contextId: 'c1', parts: [{ text }] })),
+  ])
+}
