@@ -7,13 +7,20 @@ const LONG = 'stress.ts'
 
 const CONSOLE = '@signalbox/console'
 
-/** The files of the console share a Chromium. One that measures the frames of a page runs alone, after them. */
+/**
+ * The files of the console share a Chromium, and run beside each other: they wait for pages. Those that measure times in a page
+ * run one by one, after them.
+ */
 const OPTIONS: Readonly<Record<string, TestProjectInlineConfiguration['test']>> = {
-  [CONSOLE]: { globalSetup: './test/share-chromium.ts' },
+  [CONSOLE]: {
+    globalSetup: `${import.meta.dirname}/packages/console/test/share-chromium.ts`,
+    fileParallelism: true,
+    maxWorkers: 3,
+  },
   [`${CONSOLE}, alone`]: { sequence: { groupOrder: 1 } },
 }
 
-const projects = packageProjects(LONG, { [CONSOLE]: ['live-rate'] })
+const projects = packageProjects(LONG, { [CONSOLE]: ['live-rate', 'many-channels'] })
 for (const { test } of projects) if (typeof test?.name === 'string') Object.assign(test, OPTIONS[test.name])
 
 /**

@@ -38,7 +38,7 @@ describe.skipIf(!hasBrowser)('in a real browser, without a mouse', () => {
     await operator.press('Enter')
     await page.getByText('13 messages removed.').waitFor()
     await dialog.waitFor({ state: 'detached' })
-    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe('Purge')
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Purge')
     console.log(`keyboard, purge: ${operator.keys} keys`)
     expectQuiet(watched)
   })

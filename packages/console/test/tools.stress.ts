@@ -1,3 +1,4 @@
+import { freePort } from '@signalbox/testkit/free-port'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { HOSTILE } from './agents.ts'
@@ -7,7 +8,8 @@ import { Server } from './server.ts'
 
 let server: Server
 beforeAll(async () => {
-  if (hasBrowser) server = await Server.start()
+  // The page shows the port of the settings.
+  if (hasBrowser) server = await Server.start({ HTTP_PORT: String(await freePort()) })
 }, 60_000)
 afterAll(async () => {
   await closeBrowser()

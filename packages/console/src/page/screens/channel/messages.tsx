@@ -97,6 +97,7 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
       )}
       {Number.isSafeInteger(sequence) && sequence > 0 && (
         <MessageDialog
+          key={sequence}
           type={type}
           channel={channel}
           sequence={sequence}
