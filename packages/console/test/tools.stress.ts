@@ -24,8 +24,9 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.getByRole('button', { name: 'Call', exact: true }).click()
     await page.getByText('Success').waitFor()
     await page.getByRole('link', { name: /queue_peek/ }).click()
-    await page.getByLabel('channel required').fill('orders')
+    // The form before has a field for the channel, too.
     await page.getByLabel('max_messages required').fill('1')
+    await page.getByLabel('channel required').fill('orders')
     await page.getByRole('button', { name: 'Call', exact: true }).click()
     await page.getByText('<U+202E>reversed').waitFor()
     expect(await page.locator('main img').count()).toBe(0)
