@@ -22,7 +22,7 @@ export class PageFolder implements Disposable {
     mkdirSync(bin)
     const script = (name: string, text: string): void =>
       writeFileSync(join(bin, name), `#!/bin/bash\n${text}\n`, { mode: 0o755 })
-    script('signalbox', `${NODE} ${ROOT}/apps/server/src/main.ts "$@"`)
+    script('signalbox', `${NODE} ${ROOT}/apps/server/scripts/start.js "$@"`)
     script('node', `exec ${JSON.stringify(process.execPath)} "$@"`)
     script('npx', 'exec "$@"')
     script(

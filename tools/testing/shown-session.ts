@@ -35,7 +35,7 @@ export interface Addresses {
 export async function startServer(stack: AsyncDisposableStack, env: NodeJS.ProcessEnv = {}): Promise<Addresses> {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-page-'))
   stack.defer(() => rmSync(folder, { recursive: true, force: true }))
-  const server = spawn(process.execPath, ['--conditions=@signalbox/source', 'apps/server/src/main.ts'], {
+  const server = spawn(process.execPath, ['--conditions=@signalbox/source', 'apps/server/scripts/start.js'], {
     cwd: ROOT,
     env: { ...process.env, HTTP_PORT: '0', API_PORT: '0', STORE_PATH: join(folder, 'store'), ...env },
     stdio: ['ignore', 'pipe', 'inherit'],

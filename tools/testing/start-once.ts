@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 
-const main = join(import.meta.dirname, '../../apps/server/src/main.ts')
+const main = join(import.meta.dirname, '../../apps/server/scripts/start.js')
 const child = spawn(process.execPath, ['--conditions=@signalbox/source', main, ...process.argv.slice(2)], {
   env: { ...process.env, HTTP_PORT: '0', API_PORT: '0' },
   stdio: ['inherit', 'pipe', 'inherit'],

@@ -160,7 +160,7 @@ test.each([
   await client.connect(
     new StdioClientTransport({
       command: process.execPath,
-      args: ['--conditions=@signalbox/source', join(APP, 'src/main.ts'), 'mcp', '--url', http.url, ...args],
+      args: ['--conditions=@signalbox/source', join(APP, 'scripts/start.js'), 'mcp', '--url', http.url, ...args],
       env: { PATH: process.env['PATH'] ?? '', ...env },
       stderr: 'ignore',
     }),

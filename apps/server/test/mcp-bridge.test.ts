@@ -23,7 +23,7 @@ import { issuer, trusting } from './support/tokens.ts'
 function program(url: string, token?: string) {
   return {
     command: process.execPath,
-    args: ['--conditions=@signalbox/source', join(APP, 'src/main.ts'), 'mcp', '--url', url],
+    args: ['--conditions=@signalbox/source', join(APP, 'scripts/start.js'), 'mcp', '--url', url],
     env: { PATH: process.env['PATH'] ?? '', ...(token === undefined ? {} : { SIGNALBOX_TOKEN: token }) },
     stderr: 'ignore' as const,
   }

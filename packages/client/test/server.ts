@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { freePort } from '@signalbox/testkit/free-port'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-const MAIN = fileURLToPath(new URL('../../../apps/server/src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../../apps/server/scripts/start.js', import.meta.url))
 
 const running = new Set<ChildProcess>()
 

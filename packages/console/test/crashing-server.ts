@@ -10,7 +10,7 @@ import type { ServerUrls } from './hosted-servers.ts'
 import type { Settings } from './server.ts'
 import { Server, settingsOf } from './server.ts'
 
-const MAIN = fileURLToPath(new URL('../../../apps/server/src/main.ts', import.meta.url))
+const MAIN = fileURLToPath(new URL('../../../apps/server/scripts/start.js', import.meta.url))
 
 /** A server in a process of its own, as `npm start` starts it, which ends as a crash does. */
 export class CrashingServer extends Server {

@@ -38,7 +38,7 @@ export class Cli {
     const preloads = preload === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
     this.child = spawn(
       process.execPath,
-      ['--conditions=@signalbox/source', ...preloads, join(APP, 'src', 'main.ts'), ...args],
+      ['--conditions=@signalbox/source', ...preloads, join(APP, 'scripts', 'start.js'), ...args],
       {
         env: { ...INHERITED, ...env },
         stdio: [stdin === undefined ? 'ignore' : 'pipe', stdout ?? 'pipe', 'pipe'],
