@@ -99,7 +99,8 @@ function startWorker(options: CoreRoundsOptions, ledger: CoreLedger, seed: numbe
     if (report.step === 'drained') drained.resolve(undefined)
     ledger.take(report)
   })
-  worker.child.once('exit', () => {
+  // Not `exit`, which can come before the last reports.
+  worker.child.once('disconnect', () => {
     const error = new Error(`the worker ended\n${worker.output}`)
     ready.reject(error)
     drained.reject(error)

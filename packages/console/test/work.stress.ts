@@ -57,6 +57,21 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const response = await openStream(ended.signal)
     const { page } = await openPage(`${server.console}#/tasks`)
     await page.getByText('No task is under way.').waitFor()
+    const row = page
+      .getByRole('table', { name: 'Streams of agents' })
+      .getByRole('row')
+      .filter({ hasText: 'translator' })
+    await row.getByRole('link').nth(1).click()
+    const dialog = page.getByRole('dialog', { name: 'Stream', exact: true })
+    const timeline = dialog.getByRole('list', { name: 'Timeline' })
+    await timeline.getByText('Status update').waitFor()
+    expect(await timeline.getByRole('listitem').allInnerTexts()).toEqual([
+      expect.stringContaining('Opened'),
+      expect.stringMatching(/Status update[^]*\d+ bytes/),
+    ])
+    expect(await violationsOf(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'End the stream of translator' }).click()
     await page.getByRole('dialog', { name: 'End stream' }).getByRole('button', { name: 'End', exact: true }).click()
     await page.getByText('No stream of an agent is open').waitFor()

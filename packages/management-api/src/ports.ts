@@ -153,7 +153,7 @@ export interface MetricsPort {
   text(): Promise<string>
 }
 
-/** One change in the work on a task. */
+/** One change in the work on a task, or one event of a stream. */
 export interface WorkEvent {
   /** In ms since the epoch. */
   readonly at: number
@@ -191,6 +191,8 @@ export interface StreamStatus {
   readonly openedAt: number
   readonly lastEventAt?: number
   readonly eventCount: number
+  /** The last events that were written to the client, oldest first; at most 20. */
+  readonly events: readonly WorkEvent[]
 }
 
 export interface StreamsPort {

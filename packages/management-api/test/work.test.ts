@@ -81,7 +81,18 @@ test('tasks - they are listed with their events, and cancelled', async () => {
 test('streams - they are listed and ended', async () => {
   const ended: string[] = []
   const streams: StreamsPort = {
-    list: () => [{ id: 's1', agentId: 'cook', client: 'shop', openedAt: 1_700_000_000_000, eventCount: 0 }],
+    list: () => [
+      {
+        id: 's1',
+        agentId: 'cook',
+        client: 'shop',
+        openedAt: 1_700_000_000_000,
+        lastEventAt: 1_700_000_001_000,
+        eventCount: 1,
+        events: [{ at: 1_700_000_001_000, event: 'status update', detail: '80 bytes' }],
+      },
+      { id: 's2', agentId: 'cook', client: 'shop', openedAt: 1_700_000_000_000, eventCount: 0, events: [] },
+    ],
     cancel: (id) => id === 's1' && ended.push(id) > 0,
   }
   const { get, act } = await manage({ services: { streams } })
@@ -91,13 +102,23 @@ test('streams - they are listed and ended', async () => {
       agent_id: 'cook',
       client: 'shop',
       opened_at: '2023-11-14T22:13:20.000Z',
+      last_event_at: '2023-11-14T22:13:21.000Z',
+      event_count: 1,
+      events: [{ time: '2023-11-14T22:13:21.000Z', event: 'status update', detail: '80 bytes' }],
+    },
+    {
+      id: 's2',
+      agent_id: 'cook',
+      client: 'shop',
+      opened_at: '2023-11-14T22:13:20.000Z',
       last_event_at: null,
       event_count: 0,
+      events: [],
     },
   ])
   expect(await act('cancel_stream', { id: 's1' })).toMatchObject({ error: false, data: { id: 's1' } })
   expect(ended).toEqual(['s1'])
-  expect(await act('cancel_stream', { id: 's2' })).toMatchObject({ data: { code: 'STREAM_NOT_FOUND' } })
+  expect(await act('cancel_stream', { id: 's3' })).toMatchObject({ data: { code: 'STREAM_NOT_FOUND' } })
 })
 
 test('tools - they are listed with their schemas, and called with the broker of the operator', async () => {

@@ -7,7 +7,7 @@ import { defineManagementRoute, STRICT } from './route.ts'
 
 const eventSchema = Type.Object({
   time: Type.String({ description: 'ISO 8601.' }),
-  event: Type.String({ description: 'Such as created, working or completed.' }),
+  event: Type.String({ description: 'Such as created, working, completed or status update.' }),
   detail: Type.Optional(Type.String()),
 })
 
@@ -74,9 +74,12 @@ const streamSchema = Type.Object({
   opened_at: Type.String({ description: 'ISO 8601.' }),
   last_event_at: Type.Union([Type.String(), Type.Null()], { description: 'ISO 8601; null before the first event.' }),
   event_count: Type.Integer({ minimum: 0, description: 'The events that were written to the client.' }),
+  events: Type.Array(eventSchema, {
+    description: 'The last of these events with their sizes, oldest first; at most 20.',
+  }),
 })
 
-function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount }: StreamStatus) {
+function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount, events }: StreamStatus) {
   return {
     id,
     agent_id: agentId,
@@ -84,6 +87,7 @@ function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount }:
     opened_at: isoTime(openedAt),
     last_event_at: lastEventAt === undefined ? null : isoTime(lastEventAt),
     event_count: eventCount,
+    events: events.map(shownEvent),
   }
 }
 

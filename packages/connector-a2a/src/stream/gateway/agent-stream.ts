@@ -3,6 +3,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { RequestHold } from '@signalbox/http-kit'
 import type { HttpResponse } from '@signalbox/http-kit'
 
+import type { StreamEvent } from './recent-events.ts'
+
 /** The client's settings for a stream. */
 export interface PipeOptions {
   /** Headers to send in addition to the SSE headers. */
@@ -45,6 +47,8 @@ export interface AgentStream {
   pipeTo(response: HttpResponse, options: PipeOptions): Promise<StreamEnd>
   /** The frames that were written to the client. */
   readonly written: number
+  /** The last events that were written to the client, oldest first. */
+  readonly recentEvents: readonly StreamEvent[]
   /** The time since the last frame, or since the stream began, in ms. */
   readonly quietMs: number
   /** Ends the stream with a `task.error` because an operator cancels it. Idempotent. */

@@ -14,6 +14,8 @@ import type { AgentStream, PipeOptions, StreamEnd } from './agent-stream.ts'
 import { Assembly } from './assembly.ts'
 import { Credit } from './credit.ts'
 import type { FrameReceiver } from './frame-receiver.ts'
+import type { StreamEvent } from './recent-events.ts'
+import { RecentEvents } from './recent-events.ts'
 import type { HttpResponse } from '@signalbox/http-kit'
 
 /** The client's side of one stream: writes the frames of its channel as fast as the client reads. */
@@ -26,6 +28,7 @@ export class ClientStream implements AgentStream, Timed {
   readonly #form: StreamForm
   readonly #credit: Credit
   readonly #assembly: Assembly
+  readonly #recent = new RecentEvents()
   #timer: StreamTimer | undefined
   #response: HttpResponse | undefined
   #sse: SseStream | undefined
@@ -100,6 +103,10 @@ export class ClientStream implements AgentStream, Timed {
 
   get written(): number {
     return this.#written
+  }
+
+  get recentEvents(): readonly StreamEvent[] {
+    return this.#recent.list()
   }
 
   get quietMs(): number {
@@ -177,7 +184,10 @@ export class ClientStream implements AgentStream, Timed {
       this.#fail(STREAM_FAILURES.TOO_LARGE)
       return
     }
-    if (events !== undefined) sse.writeText(events)
+    if (events !== undefined) {
+      this.#recent.add(events, this.#lastEvent)
+      sse.writeText(events)
+    }
     if (frame.end !== undefined) this.#finish(sse, frame.end)
   }
 

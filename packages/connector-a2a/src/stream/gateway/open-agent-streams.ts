@@ -1,4 +1,5 @@
 import type { AgentStream } from './agent-stream.ts'
+import type { StreamEvent } from './recent-events.ts'
 
 /** A stream of an agent that is open to a client of this node. Times are in ms since the epoch. */
 export interface OpenStreamStatus {
@@ -11,6 +12,8 @@ export interface OpenStreamStatus {
   readonly lastEventAt?: number
   /** The frames that were written to the client: events, or the parts of large ones. */
   readonly eventCount: number
+  /** The last events, oldest first; at most 20. */
+  readonly events: readonly StreamEvent[]
 }
 
 interface OpenStream {
@@ -54,6 +57,7 @@ export class OpenAgentStreams {
 }
 
 function statusOf({ stream, agentId, client, openedAt }: OpenStream): OpenStreamStatus {
-  const status = { id: stream.streamId, agentId, client, openedAt, eventCount: stream.written }
-  return stream.written === 0 ? status : { ...status, lastEventAt: Math.round(Date.now() - stream.quietMs) }
+  const { streamId: id, written: eventCount, recentEvents: events } = stream
+  const status = { id, agentId, client, openedAt, eventCount, events }
+  return eventCount === 0 ? status : { ...status, lastEventAt: Math.round(Date.now() - stream.quietMs) }
 }

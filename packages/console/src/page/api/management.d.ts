@@ -1939,7 +1939,7 @@ export interface operations {
                   /** @description The changes that this node has seen, oldest first; at most 20. */
                   readonly events: readonly {
                     readonly detail?: string
-                    /** @description Such as created, working or completed. */
+                    /** @description Such as created, working, completed or status update. */
                     readonly event: string
                     /** @description ISO 8601. */
                     readonly time: string
@@ -8069,6 +8069,14 @@ export interface operations {
                     readonly client: string
                     /** @description The events that were written to the client. */
                     readonly event_count: number
+                    /** @description The last of these events with their sizes, oldest first; at most 20. */
+                    readonly events: readonly {
+                      readonly detail?: string
+                      /** @description Such as created, working, completed or status update. */
+                      readonly event: string
+                      /** @description ISO 8601. */
+                      readonly time: string
+                    }[]
                     readonly id: string
                     /** @description ISO 8601; null before the first event. */
                     readonly last_event_at: string | null
@@ -8264,7 +8272,7 @@ export interface operations {
                     /** @description The changes that this node has seen, oldest first; at most 20. */
                     readonly events: readonly {
                       readonly detail?: string
-                      /** @description Such as created, working or completed. */
+                      /** @description Such as created, working, completed or status update. */
                       readonly event: string
                       /** @description ISO 8601. */
                       readonly time: string

@@ -1,29 +1,24 @@
-import { useState } from 'preact/hooks'
-
-import type { GetData } from '../../api/client.ts'
-import { act, get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-pages.ts'
-import { Confirm } from '../../components/confirm.tsx'
-import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
+import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
 import { Segments } from '../../components/fields.tsx'
 import { count } from '../../components/format.ts'
 import { Page, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { Ago, Time } from '../../components/time.tsx'
+import { Ago } from '../../components/time.tsx'
 import { UserText } from '../../components/user-text.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
-import { useMay } from '../../session/operator.ts'
 import type { ScreenProps } from '../screens.ts'
+import { Streams } from './streams.tsx'
 import { TaskDialog } from './task-dialog.tsx'
 import type { ListedTask } from './task-status.tsx'
 import { TaskStatus } from './task-status.tsx'
 
-type ListedStream = GetData<'/api/streams'>['items'][number]
-
-/** The tasks of `/mcp` and the streams of agents; the place `tasks/ID` is one task. */
+/** The tasks of `/mcp` and the streams of agents; the place `tasks/ID` is one task, and `tasks/streams/ID` one stream. */
 export function Tasks({ place }: ScreenProps) {
-  const [, id] = place.path
+  const [, first, second] = place.path
+  const stream = first === 'streams' ? second : undefined
+  const id = first === 'streams' ? undefined : first
   const all = place.query['show'] === 'all'
   const tasks = usePages(
     `tasks ${all}`,
@@ -60,7 +55,7 @@ export function Tasks({ place }: ScreenProps) {
           <TaskTable tasks={tasks.data} query={place.query} selected={id} />
         )}
       </Panel>
-      <Streams />
+      <Streams query={place.query} selected={stream} />
       {id !== undefined && <TaskDialog id={id} onClose={() => go(['tasks'], place.query)} onChanged={tasks.refresh} />}
     </Page>
   )
@@ -109,86 +104,5 @@ function TaskTable({ tasks, query, selected }: TaskTableProps) {
         { id: 'updated', title: 'Changed', width: '8rem', cell: (task) => <Ago value={task.updated_at} /> },
       ]}
     />
-  )
-}
-
-function Streams() {
-  const [ending, setEnding] = useState<ListedStream>()
-  const mayEnd = useMay('ReadWrite')
-  const { data, error, loading, refresh } = useData(
-    'streams',
-    (signal) => get('/api/streams', { limit: 1_000 }, signal),
-    2_000,
-  )
-  return (
-    <Panel title="Streams of agents" note={data && `${count(data.items.length)}, of this node`}>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
-      {data?.items.length === 0 && <Empty>No stream of an agent is open to a client of this node.</Empty>}
-      {data !== undefined && data.items.length > 0 && (
-        <Table
-          label="Streams of agents"
-          rows={data.items}
-          keyOf={({ id }) => id}
-          columns={[
-            {
-              id: 'agent',
-              title: 'Agent',
-              cell: ({ agent_id }) => <a href={href(['agents', agent_id])}>{agent_id}</a>,
-            },
-            { id: 'client', title: 'Caller', cell: ({ client }) => <UserText>{client}</UserText> },
-            { id: 'id', title: 'Stream', wideOnly: true, cell: ({ id }) => <code>{id}</code> },
-            {
-              id: 'opened',
-              title: 'Opened',
-              width: '7rem',
-              wideOnly: true,
-              cell: (one) => <Time value={one.opened_at} />,
-            },
-            {
-              id: 'last',
-              title: 'Last event',
-              width: '7.5rem',
-              wideOnly: true,
-              cell: (one) => <Ago value={one.last_event_at} />,
-            },
-            { id: 'events', title: 'Events', width: '5rem', numeric: true, cell: (one) => count(one.event_count) },
-            {
-              id: 'end',
-              title: mayEnd ? 'Action' : '',
-              width: '5rem',
-              cell: (one) =>
-                mayEnd && (
-                  <button
-                    type="button"
-                    class="quiet bad"
-                    aria-label={`End the stream of ${one.agent_id}`}
-                    onClick={() => setEnding(one)}
-                  >
-                    End
-                  </button>
-                ),
-            },
-          ]}
-        />
-      )}
-      {ending && (
-        <Confirm
-          title="End stream"
-          action="End"
-          onClose={() => setEnding(undefined)}
-          run={async () => {
-            await act('cancel_stream', { id: ending.id })
-            notify('The stream ended.')
-            refresh()
-          }}
-        >
-          <p>
-            This ends the stream of agent <code>{ending.agent_id}</code> to <UserText>{ending.client}</UserText>. The
-            agent is informed.
-          </p>
-        </Confirm>
-      )}
-    </Panel>
   )
 }

@@ -1,0 +1,116 @@
+import { useState } from 'preact/hooks'
+
+import { act, get } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { Confirm } from '../../components/confirm.tsx'
+import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
+import { count } from '../../components/format.ts'
+import { Panel } from '../../components/page.tsx'
+import { Table } from '../../components/table.tsx'
+import { Ago, Time } from '../../components/time.tsx'
+import { UserText } from '../../components/user-text.tsx'
+import { go, href } from '../../router/location.ts'
+import { useMay } from '../../session/operator.ts'
+import type { ListedStream } from './stream-dialog.tsx'
+import { StreamDialog } from './stream-dialog.tsx'
+
+interface StreamsProps {
+  readonly query: Readonly<Record<string, string>>
+  /** The id of the stream that is shown. */
+  readonly selected: string | undefined
+}
+
+/** The streams of agents that are open to clients of this node. */
+export function Streams({ query, selected }: StreamsProps) {
+  const [ending, setEnding] = useState<ListedStream>()
+  const mayEnd = useMay('ReadWrite')
+  const { data, error, loading, refresh } = useData(
+    'streams',
+    (signal) => get('/api/streams', { limit: 1_000 }, signal),
+    2_000,
+  )
+  return (
+    <Panel title="Streams of agents" note={data && `${count(data.items.length)}, of this node`}>
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+      {data?.items.length === 0 && <Empty>No stream of an agent is open to a client of this node.</Empty>}
+      {data !== undefined && data.items.length > 0 && (
+        <Table
+          label="Streams of agents"
+          rows={data.items}
+          keyOf={({ id }) => id}
+          onOpen={({ id }) => go(['tasks', 'streams', id], query)}
+          isSelected={({ id }) => id === selected}
+          columns={[
+            {
+              id: 'agent',
+              title: 'Agent',
+              cell: ({ agent_id }) => <a href={href(['agents', agent_id])}>{agent_id}</a>,
+            },
+            { id: 'client', title: 'Caller', cell: ({ client }) => <UserText>{client}</UserText> },
+            {
+              id: 'id',
+              title: 'Stream',
+              cell: ({ id }) => (
+                <a href={href(['tasks', 'streams', id], query)}>
+                  <code>{id}</code>
+                </a>
+              ),
+            },
+            {
+              id: 'opened',
+              title: 'Opened',
+              width: '7rem',
+              wideOnly: true,
+              cell: (one) => <Time value={one.opened_at} />,
+            },
+            {
+              id: 'last',
+              title: 'Last event',
+              width: '7.5rem',
+              wideOnly: true,
+              cell: (one) => <Ago value={one.last_event_at} />,
+            },
+            { id: 'events', title: 'Events', width: '5rem', numeric: true, cell: (one) => count(one.event_count) },
+            {
+              id: 'end',
+              title: mayEnd ? 'Action' : '',
+              width: '5rem',
+              cell: (one) =>
+                mayEnd && (
+                  <button
+                    type="button"
+                    class="quiet bad"
+                    aria-label={`End the stream of ${one.agent_id}`}
+                    onClick={() => setEnding(one)}
+                  >
+                    End
+                  </button>
+                ),
+            },
+          ]}
+        />
+      )}
+      {selected !== undefined && data !== undefined && (
+        <StreamDialog stream={data.items.find(({ id }) => id === selected)} onClose={() => go(['tasks'], query)} />
+      )}
+      {ending && (
+        <Confirm
+          title="End stream"
+          action="End"
+          onClose={() => setEnding(undefined)}
+          run={async () => {
+            await act('cancel_stream', { id: ending.id })
+            notify('The stream ended.')
+            refresh()
+          }}
+        >
+          <p>
+            This ends the stream of agent <code>{ending.agent_id}</code> to <UserText>{ending.client}</UserText>. The
+            agent is informed.
+          </p>
+        </Confirm>
+      )}
+    </Panel>
+  )
+}
