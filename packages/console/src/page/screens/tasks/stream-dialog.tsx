@@ -50,19 +50,22 @@ function Facts({ stream: { id, agent_id, client, event_count } }: { readonly str
   )
 }
 
-function StreamTimeline({ stream: { opened_at, events, event_count } }: { readonly stream: ListedStream }) {
-  const earlier = event_count - events.length
+/** The number of events that the server keeps of each stream. */
+const KEPT = 20
+
+function StreamTimeline({ stream: { opened_at, events } }: { readonly stream: ListedStream }) {
+  const isWhole = events.length < KEPT
   return (
     <>
-      {earlier > 0 && (
+      {!isWhole && (
         <p class="muted">
-          Opened <Time value={opened_at} />, with {count(earlier)} earlier events.
+          The last {KEPT} events. The stream opened <Time value={opened_at} />.
         </p>
       )}
       <Timeline
         label="Timeline"
         events={[
-          ...(earlier > 0 ? [] : [{ time: opened_at, title: 'Opened' }]),
+          ...(isWhole ? [{ time: opened_at, title: 'Opened' }] : []),
           ...events.map(({ time, event, detail }) => ({
             time,
             title: event.charAt(0).toUpperCase() + event.slice(1),
