@@ -33,7 +33,7 @@ const PLACES: readonly (readonly [string, string])[] = [
   ['requests', 'prices.ask'],
   ['agents', MARKUP],
   ['agents/planner', MARKUP],
-  ['tasks', 'agent_send'],
+  ['tasks?show=all', 'agent_send'],
   ['tools/agent_info', 'agent_info'],
   ['trace', 'Trace'],
   ['audit', 'purge_queue'],
