@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import { BrokerError, isBrokerError } from '@signalbox/broker-core'
 
-test('broker errors - are told from others, by their code', () => {
+test('broker errors - the check recognizes them, and only them, by code too', () => {
   const error = new BrokerError('QUEUE_FULL', 'the queue is full')
   expect([isBrokerError(error), isBrokerError(error, 'QUEUE_FULL'), isBrokerError(error, 'CONFLICT')]).toEqual([
     true,

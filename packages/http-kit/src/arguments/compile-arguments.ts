@@ -17,8 +17,8 @@ export interface ArgumentsSource<Input extends TObject> {
 }
 
 /**
- * Returns the check of arguments, compiled by its first call. The check converts no values and adds no defaults; it drops an optional argument
- * that is `null`. Problems are collected only if the check fails.
+ * Returns the check of arguments, which its first call compiles. The check converts no values and adds no defaults; it
+ * drops an optional argument that is `null`. Problems are collected only if the check fails.
  */
 export function compileArguments<Input extends TObject>(
   source: ArgumentsSource<Input>,

@@ -74,7 +74,10 @@ function startOfLast(bytes: Buffer, end: number): number {
   return before === -1 ? 0 : before + EVENT_END.length
 }
 
-/** Patterns for the start of an event, with its name; the first that matches decides. Those of the gateway's own events are first, then A2A 1.0, then 0.3. */
+/**
+ * Patterns for the start of an event, with its name; the first that matches decides. Those of the gateway's own events
+ * are first, then A2A 1.0, then 0.3.
+ */
 const SIGNS: readonly (readonly [RegExp, string])[] = [
   [/^event: task\.status\n/, 'status update'],
   [/^event: task\.artifact\n/, 'artifact update'],
