@@ -1,9 +1,12 @@
 import type { Item } from '../sources/source.ts'
 import { BUFFERED_ITEMS } from '../sources/limits.ts'
 
+type Named = Pick<Item, 'name'>
+
 /**
  * The failed attempts of the messages that are tried again. They are stored with the position, so that a dead letter has
- * the attempts of all nodes and all starts.
+ * the attempts of all nodes and all starts. There is a limit, because a message may leave its queue, or be compacted
+ * away, while no node tries it.
  */
 export class FailedAttempts {
   readonly #counts: Map<string, number>
@@ -13,31 +16,32 @@ export class FailedAttempts {
   }
 
   /** Returns the number of failed attempts of a message. */
-  of({ name }: Item): number {
+  of({ name }: Named): number {
     return this.#counts.get(name) ?? 0
   }
 
   /** Counts a failed attempt of a delivery. */
-  add(items: readonly Item[]): void {
+  add(items: readonly Named[]): void {
     for (const item of items) {
       const count = this.of(item) + 1
-      // The last one in order: `stored` keeps the last ones.
       this.#counts.delete(item.name)
       this.#counts.set(item.name, count)
+    }
+    // The first are those that have not failed for the longest time.
+    for (const name of this.#counts.keys()) {
+      if (this.#counts.size <= BUFFERED_ITEMS) break
+      this.#counts.delete(name)
     }
   }
 
   /** Forgets messages that are not tried again. */
-  forget(items: readonly Item[]): void {
+  forget(items: readonly Named[]): void {
     if (this.#counts.size === 0) return
     for (const { name } of items) this.#counts.delete(name)
   }
 
-  /**
-   * Returns the counts to store. There is a limit, because a message may leave its queue, or be compacted away, while no
-   * node tries it.
-   */
+  /** The counts to store. */
   get stored(): [name: string, count: number][] {
-    return [...this.#counts].slice(-BUFFERED_ITEMS)
+    return [...this.#counts]
   }
 }
