@@ -56,7 +56,8 @@ test('MGMT-15 - the most active channels come first, and only as many as wanted'
   const { data } = await get('/api/history?channels=1')
   expect(sum(data.channels[0].messages_in)).toBe(9)
   expect(data.channels[0]).toMatchObject({ type: 'queues', name: 'many' })
-  expect(data.channels[0].depth.at(-1)).toBe(9)
+  // A step whose depth could not be read in time has null.
+  await expect.poll(async () => (await get('/api/history?channels=1')).data.channels[0].depth.at(-1)).toBe(9)
 })
 
 test('MGMT-15 - an idle channel is followed from the first question on', async () => {
