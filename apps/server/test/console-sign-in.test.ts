@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
   }
 
   test('console - an operator is asked again when the token expired, and comes back to the same place', async () => {
-    const opened = await open({ tokenSeconds: 1, refresh: false })
+    const opened = await open({ tokenSeconds: 2, refresh: false })
     const { as, page, console } = opened
     as.claims = { roles: ['Admin'] }
     await page.goto(`${console}#/audit?action=purge_queue`)
@@ -93,6 +93,7 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
     await signedIn(page)
     await page.getByText('The session has expired').waitFor({ timeout: 30_000 })
     expect(page.url()).toBe(`${console}#/audit?action=purge_queue`)
+    as.tokenSeconds = 300
     await signIn(opened)
     await signedIn(page)
     expect(page.url()).toBe(`${console}#/audit?action=purge_queue`)
