@@ -62,7 +62,7 @@ function onNewest(): TestProjectInlineConfiguration[] {
       test: {
         name: '@signalbox/engine-nats, newest nats-server',
         root: 'packages/engine-nats',
-        include: ['test/{contract,server-features,cluster}.test.ts'],
+        include: ['test/{contract,server-features,cluster,receivers}.test.ts'],
         env: { NATS_SERVER_BINARY: newest },
       },
     },
