@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.keyboard.press('/')
     await page.keyboard.type('transl')
     await page.getByRole('row', { name: /planner/ }).waitFor({ state: 'detached' })
-    await page.waitForURL(/#\/agents\?search=transl$/)
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/agents?search=transl')
     await page.getByRole('row', { name: /translator/ }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Translator' }).waitFor()

@@ -8,7 +8,7 @@ import { fill } from './traffic.ts'
 let server: Server
 beforeAll(async () => {
   if (!hasBrowser) return
-  server = await Server.start()
+  server = await Server.start({ QUEUE_MAX_MESSAGES: '10000' })
   await fill(server)
 })
 afterAll(async () => {
@@ -50,6 +50,36 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await expect.poll(names).toEqual(['orders.south', 'orders.west', 'orders.north'])
     await page.getByLabel('Type').selectOption('Events')
     await page.getByText('No channel matches the filters.').waitFor()
+    expectQuiet(watched)
+  })
+
+  test('console - the list of channels has the rates of those with traffic', async () => {
+    const watched = await open('channels?search=rates')
+    const { page } = watched
+    const row = page.getByRole('row', { name: /rates.one/ })
+    const traffic = async (): Promise<string> => {
+      await server.tool('events_publish', { channel: 'rates.one', body: '1' })
+      return (await row.count()) === 0 ? '' : row.innerText()
+    }
+    await expect.poll(traffic).toMatch(/\t[\d.]*[1-9][\d.]*\/s\t/)
+    expectQuiet(watched)
+  })
+
+  test('console - a channel has the settings that limit it, with links to them', async () => {
+    const watched = await open('channels/queues/orders.south')
+    const { page } = watched
+    const limits = page.locator('section', { has: page.getByRole('heading', { name: 'Limits' }) })
+    await limits.getByText('at most 10,000').waitFor()
+    expect(await limits.getByRole('link').allTextContents()).toEqual([
+      'QUEUE_MAX_MESSAGES',
+      'QUEUE_MAX_BYTES',
+      'MAX_BODY_BYTES',
+    ])
+    await limits.getByText('no limit').waitFor()
+    await limits.getByRole('link', { name: 'QUEUE_MAX_MESSAGES' }).click()
+    await page.getByText('environment QUEUE_MAX_MESSAGES').waitFor()
+    await page.goto(`${server.console}#/channels/events_store/ledger`)
+    await limits.getByText('STORE_MAX_AGE_SECONDS').waitFor()
     expectQuiet(watched)
   })
 

@@ -69,6 +69,6 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.getByText('Connection lost.').waitFor()
     await server.resume()
     await page.getByRole('table', { name: 'Channels' }).getByRole('link', { name: 'orders' }).waitFor()
-    await page.getByText('Connection lost.').waitFor({ state: 'detached' })
+    await expect.poll(() => page.getByText('Connection lost.').count()).toBe(0)
   })
 })

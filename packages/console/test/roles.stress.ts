@@ -71,6 +71,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const { page } = watched
     await signIn(page, roles)
     await page.getByRole('dialog').getByRole('region', { name: 'Body' }).waitFor()
+    const offered = new Set<string>()
     for (const [place, title, names] of WRITING) {
       await page.goto(`${server.console}#/${place}`)
       // The dialog of a message makes the rest of the page inert.
@@ -79,9 +80,10 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
       for (const name of names) {
         const button = page.locator('button', { hasText: name }).first()
         if (may) await button.waitFor()
-        else expect([name, await button.count()]).toEqual([name, 0])
+        if ((await button.count()) > 0) offered.add(name)
       }
     }
+    expect([...offered]).toEqual(may ? WRITING.flatMap(([, , names]) => names) : [])
     expect(await statusOf(page, 'purge_queue', { channel: 'nothing', dry_run: true })).toBe(may ? 200 : 403)
     const admin = roles[0] === 'Admin'
     expect(await statusOf(page, 'deregister_agent', { agent_id: 'nobody' })).toBe(admin ? 200 : 403)

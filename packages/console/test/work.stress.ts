@@ -35,15 +35,17 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   test('console - a request that waits is listed, and its end', async () => {
     const { page } = await openPage(`${server.console}#/requests`)
     await page.getByText('No command or query waits').waitFor()
-    let isListed = false
+    const listed = new AbortController()
     // One after the other, for a page that reads the list seldom.
     const asked = (async () => {
-      while (!isListed) await server.tool('query_send', { channel: 'menu', body: 'soup?', timeout_seconds: 4 })
+      while (!listed.signal.aborted) {
+        await server.tool('query_send', { channel: 'menu', body: 'soup?', timeout_seconds: 4 })
+      }
     })()
     await page.getByRole('table', { name: 'Waiting requests' }).getByText('No responder').waitFor()
-    isListed = true
+    listed.abort()
     await page.getByRole('table', { name: 'Ended requests' }).getByText('NO_SUBSCRIBER').first().waitFor()
-    await page.getByRole('table', { name: 'Waiting requests' }).waitFor({ state: 'detached' })
+    await expect.poll(() => page.getByRole('table', { name: 'Waiting requests' }).count()).toBe(0)
     await asked
   })
 
@@ -111,7 +113,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const steps = page.getByRole('list', { name: 'Steps' })
     await steps.getByText('Accepted from').waitFor()
     await steps.getByText('Delivered to').waitFor()
-    await page.waitForURL((url) => url.hash.includes(`id=${String(id)}`))
+    await expect.poll(() => page.url()).toContain(`id=${String(id)}`)
     await page.getByLabel('Id of the message').fill('unknown')
     await page.keyboard.press('Enter')
     await page.getByText('This node has seen no step').waitFor()
