@@ -8,12 +8,7 @@ let estate: Estate
 beforeAll(async () => {
   if (!hasBrowser) return
   estate = await Estate.start({
-    agent: MARKUP,
-    about: HOSTILE,
-    skill: MARKUP,
-    tag: MARKUP,
-    body: HOSTILE,
-    caller: MARKUP,
+    texts: { agent: MARKUP, about: HOSTILE, skill: MARKUP, tag: MARKUP, body: HOSTILE, caller: MARKUP },
   })
 })
 afterAll(async () => {
