@@ -107,13 +107,13 @@ export async function leavesNothing(calls: number): Promise<void> {
   const before = resources()
   await round(calls)
   // Those of agents that went linger a little.
-  await until(async () => (await subscribed('queries')).length === 3)
-  expect(await subscribed('queries')).toEqual([WIRE_CHANNEL, agentChannel('dead'), agentChannel('mixed')])
-  expect(await subscribed('events')).toEqual([])
-  const after = resources()
-  expect(after['Timeout'] ?? 0).toBeLessThanOrEqual((before['Timeout'] ?? 0) + 2)
+  await expect
+    .poll(() => subscribed('queries'), { timeout: 60_000 })
+    .toEqual([WIRE_CHANNEL, agentChannel('dead'), agentChannel('mixed')])
+  await expect.poll(() => subscribed('events')).toEqual([])
+  await expect.poll(() => resources()['Timeout'] ?? 0).toBeLessThanOrEqual((before['Timeout'] ?? 0) + 2)
   // Those of `fetch` to the gateway stay open; those to the agent are gone.
-  expect(after['TCPSocketWrap'] ?? 0).toBeLessThanOrEqual((before['TCPSocketWrap'] ?? 0) + 40)
+  await expect.poll(() => resources()['TCPSocketWrap'] ?? 0).toBeLessThanOrEqual((before['TCPSocketWrap'] ?? 0) + 40)
   expect(host.failures).toEqual([])
   // Such as that of too many listeners.
   expect(warnings).toEqual([])

@@ -186,7 +186,7 @@ export class Webhooks implements AsyncDisposable {
         ...(expiresMs === undefined ? {} : { expiresMs }),
         ...(ratePerMinute === undefined ? {} : { ratePerMinute }),
       }
-      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [], tried: [] }
+      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [] }
       // A subscription with this id may have ended a moment ago.
       await this.#write(cursorKey(id), cursor, await this.#lastSequence(cursorKey(id)))
       await this.#write(subscriptionKey(id), record, last)
@@ -252,7 +252,7 @@ export class Webhooks implements AsyncDisposable {
       if (record.type !== 'events_store')
         throw invalidMember('type', `is ${record.type}; only events stores are replayed`)
       const { node, generation } = cursor
-      const moved: CursorRecord = { node, generation: generation + 1, next: sequence, done: [], tried: [] }
+      const moved: CursorRecord = { node, generation: generation + 1, next: sequence, done: [] }
       try {
         await this.#write(cursorKey(id), moved, cursorSequence)
         return viewOf(await this.#find(id))

@@ -171,6 +171,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     const { inbox: fast } = await follow(engine, store, { from: 'first' })
     await appendAll(engine, store, numbered(50))
     assert.deepEqual(sequences(await fast.take(50)), upTo(50))
+    await slow.take(1)
     assert.deepEqual(sequences(slow.items), [1], 'the next entry waits for the listener')
     release.resolve()
     assert.deepEqual(sequences(await slow.take(50)), upTo(50))

@@ -8,6 +8,7 @@ import type { WebhookFormat } from '../format.ts'
 import type { SecretBox } from '../secrets/secret-box.ts'
 import { signedHeaders } from '../secrets/signature.ts'
 import { EventsSource } from '../sources/events-source.ts'
+import { UNORDERED } from '../sources/limits.ts'
 import { QueueSource } from '../sources/queue-source.ts'
 import type { Item, Source } from '../sources/source.ts'
 import { StoreSource } from '../sources/store-source.ts'
@@ -27,9 +28,6 @@ import { OpenRequests } from './open-requests.ts'
 import { Progress } from './progress.ts'
 import { pauseAfter } from './retry.ts'
 import type { Slots } from './slots.ts'
-
-/** The most deliveries of a subscription under way, if it does not ask for order. */
-const UNORDERED = 16
 
 /** The parts that all subscriptions of a node share. */
 export interface RunnerParts {
@@ -72,7 +70,6 @@ export class SubscriptionRunner {
   /** The attempts in flight. Aborted when they must end too. */
   readonly #requests = new OpenRequests()
   readonly #progress: Progress
-  readonly #tried: Map<number, number>
   readonly #failed: FailedAttempts
   readonly #cursor: CursorWriter
   readonly #underWay = new Map<readonly Item[], Promise<void>>()
@@ -89,7 +86,6 @@ export class SubscriptionRunner {
     this.#events = events
     this.#url = endpointUrl(new URL(record.endpoint))
     this.#progress = new Progress(cursor.next, cursor.done)
-    this.#tried = new Map(cursor.tried)
     this.#failed = new FailedAttempts(cursor.attempts)
     this.#failing = cursor.failing
     this.#matches = matcherOf(record)
@@ -140,7 +136,6 @@ export class SubscriptionRunner {
       generation: cursor.generation,
       next: this.#progress.next,
       done: this.#progress.done,
-      tried: [...this.#tried],
       ...(attempts.length === 0 ? {} : { attempts }),
       ...(this.#failing === undefined ? {} : { failing: this.#failing }),
     }
@@ -235,7 +230,7 @@ export class SubscriptionRunner {
   async #deliver(delivery: Delivery, items: readonly Item[]): Promise<void> {
     const { signal } = this.#halt
     const [first] = items
-    const since = (first && this.#tried.get(first.sequence)) ?? Date.now()
+    const since = (first && this.#failed.since(first)) ?? Date.now()
     for (let attempt = 0; ; attempt++) {
       const waitMs = this.#reserveTime()
       if (waitMs > 0) await delay(waitMs, undefined, { signal, ref: false })
@@ -251,7 +246,7 @@ export class SubscriptionRunner {
         return
       }
       if (verdict === 'gone' && delivery.format.goneEnds !== 'delivery') {
-        this.#failed.add(items)
+        this.#failed.add(items, since)
         this.#cursor.store()
         this.#disable('the endpoint answered 410: it is gone')
         signal.throwIfAborted()
@@ -266,11 +261,8 @@ export class SubscriptionRunner {
         }
       }
       // Before the failure is stored: the age and the attempts of the message must survive a crash.
-      this.#failed.add(items)
-      if (!refused) {
-        if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
-        this.#fail(reason)
-      }
+      this.#failed.add(items, since)
+      if (!refused) this.#fail(reason)
       const pause = Math.max(pauseAfter(attempt), pauseMs)
       const { maxAgeMs = this.#parts.maxAgeMs } = delivery.format
       if (refused || Date.now() + pause - since > maxAgeMs) {
@@ -322,11 +314,7 @@ export class SubscriptionRunner {
   }
 
   async #settle(source: Source, items: readonly Item[]): Promise<void> {
-    for (const { sequence } of items) {
-      if (sequence === 0) continue
-      this.#progress.finish(sequence)
-      this.#tried.delete(sequence)
-    }
+    for (const { sequence } of items) if (sequence > 0) this.#progress.finish(sequence)
     this.#failed.forget(items)
     if (this.subscription.record.type === 'events_store') this.#cursor.store()
     const settled = source.settle(items)
