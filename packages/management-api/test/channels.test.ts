@@ -60,27 +60,36 @@ test('MGMT-16 - a search by a part of the name or by a glob', async () => {
   expect(await names('_AGENTS_')).toEqual([])
 })
 
-/** The duration of a request for a page of 100 channels, and the longest block of the event loop, in ms. */
+/**
+ * The duration of a request for a page of 100 channels, and the longest block of the event loop, in ms. Time in which
+ * other processes had the processors does not count.
+ */
 async function measured(ask: () => Promise<Answer>): Promise<{ took: number; blocked: number }> {
   let blocked = 0
   let last = performance.now()
   let used = process.cpuUsage()
-  // Time in which other processes had the processor is no block of ours.
   const look = (): void => {
-    const { user, system } = process.cpuUsage(used)
+    const spent = cpuMs(used)
     used = process.cpuUsage()
     const now = performance.now()
-    blocked = Math.max(blocked, Math.min(now - last, (user + system) / 1000))
+    blocked = Math.max(blocked, Math.min(now - last, spent))
     last = now
   }
   const watch = setInterval(look, 1)
-  const startedAt = performance.now()
+  const [loop, cpu] = [performance.eventLoopUtilization(), process.cpuUsage()]
   const { data } = await ask()
-  const took = performance.now() - startedAt
+  const { idle, active } = performance.eventLoopUtilization(loop)
+  const took = idle + Math.min(active, cpuMs(cpu))
   look()
   clearInterval(watch)
   expect(data.items).toHaveLength(100)
   return { took, blocked }
+}
+
+/** The time that the threads of this process had the processors, in ms. */
+function cpuMs(since: NodeJS.CpuUsage): number {
+  const { user, system } = process.cpuUsage(since)
+  return (user + system) / 1000
 }
 
 test('MGMT-16 - 100,000 channels in under a second, without a long pause of the event loop', async () => {
@@ -88,7 +97,8 @@ test('MGMT-16 - 100,000 channels in under a second, without a long pause of the 
   const { get, engine, system } = await manage({ maxChannels: COUNT + 10 })
   await system.channels.list()
   for (let i = 0; i < COUNT; i++) await engine.channels.create('events', `channel.${(i * 7_919) % COUNT}`)
-  await get('/api/channels?limit=1')
+  // Reading the states for the first time may last longer than the list waits for them.
+  await expect.poll(async () => (await get('/api/channels?limit=1')).data.complete).toBe(true)
   for (const query of ['', '?sort=messages_in&order=desc', '?search=99&sort=last_activity']) {
     // Other tests share the processors, so one good try of several counts.
     let tries = 0
