@@ -23,8 +23,11 @@ const TRAFFIC_MS = 20_000
 const MAX_BYTES = 100 * 1_024
 /** Of pictures, the best first. The next one is for a picture with too many bytes. */
 const QUALITIES = [0.86, 0.78, 0.7, 0.6] as const
-/** The lowest picture, in pixels: the navigation is seen as a whole. */
+/** The lowest pictures, in pixels: a wide one shows the navigation as a whole. */
 const MIN_HEIGHT = 600
+const MIN_NARROW_HEIGHT = 400
+/** The head of a narrow page and the margins. */
+const HEAD_PX = 72
 
 const PLACES: Readonly<Record<string, string>> = {
   overview: 'overview?range=hour',
@@ -104,7 +107,8 @@ async function fit(page: Page, width: number, height: number): Promise<void> {
     const parts = [...document.querySelectorAll('main .page, dialog[open]')]
     return Math.max(...parts.map((part) => part.getBoundingClientRect().height))
   })
-  await page.setViewportSize({ width, height: Math.round(Math.min(height, Math.max(MIN_HEIGHT, content + 48))) })
+  const least = width < 768 ? MIN_NARROW_HEIGHT : MIN_HEIGHT
+  await page.setViewportSize({ width, height: Math.round(Math.min(height, Math.max(least, content + HEAD_PX))) })
   await page.waitForTimeout(300)
 }
 
