@@ -56,6 +56,7 @@ test("time to live - whole seconds, never before the expiry and the retention, w
       expect(seconds * 1_000).toBeGreaterThanOrEqual(leftMs + keptMs)
       expect(seconds * 1_000).toBeLessThan(leftMs + keptMs + 1_000)
     }),
+    { seed: 31 },
   )
 })
 

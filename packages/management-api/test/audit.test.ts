@@ -136,7 +136,7 @@ test('AUDIT-4 - further denials of an action to a caller within the time are one
 test('AUDIT-5 - the log keeps to its bytes, and the oldest entries go first', async () => {
   const { api, system } = await manage({ audit: { maxBytes: 50_000 } })
   for (let n = 0; n < 1_000; n++) api.audit.record({ client: 'app', action: `${n}`, outcome: 'success' })
-  await api.audit.close()
+  await api.audit.close(20_000)
   const { eventsStore } = await system.channels.info('events_store', AUDIT_CHANNEL)
   expect(eventsStore?.bytes).toBeLessThanOrEqual(50_000)
   expect(eventsStore?.bytes).toBeGreaterThan(40_000)
