@@ -128,16 +128,7 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
     page.on('request', (request) => {
       if (request.url() === `${as.issuer}/token`) exchanges.push(request.url())
     })
-    // The provider answers with the state that it was asked with.
-    await page.route(
-      (url) => url.href.startsWith(`${as.issuer}/auth?`),
-      async (route) => {
-        const url = new URL(route.request().url())
-        url.searchParams.set('state', 'of another tab')
-        await route.fulfill({ status: 303, headers: { location: url.href } })
-      },
-      { times: 1 },
-    )
+    as.wrongState = 'of another tab'
     await page.goto(console)
     await signIn(opened)
     await page.getByText('The answer does not belong to a sign-in of this tab.').waitFor()

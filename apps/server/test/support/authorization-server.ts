@@ -21,6 +21,8 @@ export interface AuthorizationServer {
   claims: Readonly<Record<string, unknown>>
   /** The life of the access tokens from now on, in seconds. */
   tokenSeconds: number
+  /** The state with which the next authorization request is answered, in place of its own. */
+  wrongState: string | undefined
   /** The authorization requests so far: their scopes, and the resource that the token is for. */
   readonly asked: { readonly scope: string | null; readonly resource: string | null }[]
   /** The refreshed tokens so far. */
@@ -94,6 +96,7 @@ export async function startAuthorizationServer(
     grants: SCOPES,
     claims: {},
     tokenSeconds,
+    wrongState: undefined,
     asked: [],
     refreshes: () => refreshes,
     sign: (claims) =>
@@ -125,6 +128,12 @@ export async function startAuthorizationServer(
 
   http.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? '/', issuer)
+    if (url.pathname === '/auth' && server.wrongState !== undefined) {
+      url.searchParams.set('state', server.wrongState)
+      server.wrongState = undefined
+      response.writeHead(303, { location: url.href }).end()
+      return
+    }
     if (url.pathname === '/auth') {
       server.asked.push({ scope: url.searchParams.get('scope'), resource: url.searchParams.get('resource') })
     }

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 
-import type { Engine, EventsStoreStart, EventsStoreSubscribeOptions, Subscription } from '../engine.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
+import type { EventsStoreStart } from '../engine/events-store-engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import type { StoredEvent } from '../message.ts'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'

@@ -100,7 +100,8 @@ describe('A11 - clients that do not read', () => {
       const event = taskEvent('artifact', 'x'.repeat(60_000))
       while (await write(response, event));
     })
-    const host = await openHost(agent.url, { limits: { slowConsumerMs: 200 } })
+    // Longer than the host may pause: otherwise the client counts as slow before the kernel's buffers are full.
+    const host = await openHost(agent.url, { limits: { slowConsumerMs: 1_000 } })
     const client = await StreamClient.open(host.base, { paused: true })
     await until(() => host.ends.length === 1)
     expect(host.active()).toBe(0)

@@ -130,7 +130,7 @@ export class Store {
       committed: (commit) => this.#settings.onCommit(commit),
       full: (full) => this.#setFull(full),
       damaged: (place, reason) => this.#damaged(place, reason),
-      // A thread can fail as soon as it is ready. The next turn of the event loop begins after what `ready` resolved.
+      // A thread can fail as soon as it is ready. The next tick of the event loop begins after what `ready` resolved.
       failed: (reason, code) => void setImmediate(() => this.#failed(reason, code)),
     })
   }

@@ -1,63 +1,26 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import type { BrokerHandle } from '@signalbox/broker-core'
-import { attributesOf, compileCesql } from '@signalbox/broker-core/internal'
-
 import type { WebhookFormat } from '../format.ts'
-import type { SecretBox } from '../secrets/secret-box.ts'
 import { signedHeaders } from '../secrets/signature.ts'
-import { EventsSource } from '../sources/events-source.ts'
 import { UNORDERED } from '../sources/limits.ts'
-import { QueueSource } from '../sources/queue-source.ts'
+import { openSource } from '../sources/open-source.ts'
 import type { Item, Source } from '../sources/source.ts'
-import { StoreSource } from '../sources/store-source.ts'
-import type { Beat } from '../subscription/beat.ts'
 import { CursorWriter } from '../subscription/cursor-writer.ts'
+import { matcherOf } from '../subscription/filter.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
-import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
-import type { WebhookLog } from '../subscription/webhook-log.ts'
-import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
+import type { CursorRecord } from '../subscription/subscription-record.ts'
+import type { Attempt, OpenSecret } from './attempt.ts'
 import { deliveryId, encode, openSecrets, outcomeOf, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
-import type { EndpointClient, EndpointUrl } from './endpoint-client.ts'
+import type { EndpointUrl } from './endpoint-client.ts'
 import { endpointUrl } from './endpoint-client.ts'
 import { FailedAttempts } from './failed-attempts.ts'
 import { OpenRequests } from './open-requests.ts'
 import { Progress } from './progress.ts'
 import { pauseAfter } from './retry.ts'
-import type { Slots } from './slots.ts'
-
-/** The parts that all subscriptions of a node share. */
-export interface RunnerParts {
-  readonly system: BrokerHandle
-  readonly log: WebhookLog
-  readonly beat: Beat
-  readonly client: EndpointClient
-  readonly slots: Slots
-  readonly box: SecretBox
-  readonly node: string
-  readonly maxAgeMs: number
-  readonly formatOf: (name: string) => WebhookFormat | undefined
-  /** Returns `true` if the policy lets the owner have a message of the channel now. */
-  readonly permits: (record: SubscriptionRecord) => boolean
-  readonly attempted: (outcome: AttemptOutcome, seconds: number) => void
-  readonly deadLettered: () => void
-  readonly dropped: () => void
-  readonly failed: (error: unknown) => void
-}
-
-/** The effects of a runner on its subscription. */
-export interface RunnerEvents {
-  readonly cursor: (cursor: CursorRecord, sequence: number) => void
-  /** Called if another node or an operator changed the position. */
-  readonly lost: () => void
-  /** Called if the subscription must end until its owner or an operator acts. The runner has halted. */
-  readonly disabled: (reason: string) => void
-  /** Called after an unexpected failure. The runner has halted and must be replaced. */
-  readonly crashed: () => void
-}
+import type { RunnerEvents, RunnerParts } from './runner-parts.ts'
 
 /** Delivers the messages of one subscription, while this node serves it. */
 export class SubscriptionRunner {
@@ -141,15 +104,6 @@ export class SubscriptionRunner {
     }
   }
 
-  #open(): Source {
-    const { system, failed, dropped } = this.#parts
-    const { type, channel } = this.subscription.record
-    const { signal } = this.#halt
-    if (type === 'queues') return new QueueSource(system, channel, { signal, failed })
-    if (type === 'events') return new EventsSource(system, channel, { signal, failed, dropped })
-    return new StoreSource(system, channel, this.#progress.next, { signal, failed })
-  }
-
   async #run(): Promise<void> {
     const { record } = this.subscription
     const { signal } = this.#halt
@@ -163,7 +117,8 @@ export class SubscriptionRunner {
       this.#disable('the secret cannot be read: WEBHOOKS_KEY_FILE has another key')
       return
     }
-    const source = this.#open()
+    const { system, failed, dropped } = this.#parts
+    const source = openSource(system, record, { next: this.#progress.next, signal, failed, dropped })
     try {
       while (!signal.aborted) {
         while (this.#full) {
@@ -374,13 +329,4 @@ interface Delivery {
   readonly source: Source
   readonly format: WebhookFormat
   readonly secrets: readonly OpenSecret[]
-}
-
-function matcherOf({ type, channel, filter }: SubscriptionRecord): (item: Item) => boolean {
-  if (filter === undefined) return () => true
-  const expression = compileCesql(filter)
-  return ({ message }) => {
-    const { value, error } = expression.evaluate(attributesOf(type, channel, message))
-    return error === undefined && value === true
-  }
 }
