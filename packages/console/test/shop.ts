@@ -90,8 +90,8 @@ async function openAgents(server: Server, agent: EchoAgent): Promise<void> {
 /** Starts workers, subscribers and responders. */
 function openWorkers(server: Server, stack: AsyncDisposableStack): void {
   const packing = clientOf(server, 'packing', stack)
-  for (const shop of SHOPS) packing.queue(`orders.${shop}`).work({ concurrency: 3 }, () => pause(300))
-  clientOf(server, 'fulfilment', stack)
+  for (const shop of ['north', 'west']) packing.queue(`orders.${shop}`).work({ concurrency: 3 }, () => pause(300))
+  clientOf(server, 'dispatch', stack)
     .queue('work')
     .work({ concurrency: 8 }, () => pause(350))
   clientOf(server, 'price-screen', stack)
@@ -136,12 +136,15 @@ async function sell(server: Server, signal: AbortSignal): Promise<void> {
   const pricing = clientOf(server, 'pricing', stack)
   const checkout = clientOf(server, 'checkout', stack)
   const office = clientOf(server, 'back-office', stack)
+  const packing = clientOf(server, 'packing', stack)
+  let waiting = 0
   for (let turn = 0; !signal.aborted; turn++) {
     const wave = 2 + Math.round(1.6 * Math.sin(turn / 60) + 0.8 * Math.sin(turn / 11))
     for (let number = 0; number < wave; number++) {
       const index = number === 0 ? turn % SHOPS.length : 0
       const [sender, shop] = [shops[index], SHOPS[index]]
       const order = 9_000 + turn * 10 + number
+      if (shop === 'south') waiting++
       await sender?.queue(`orders.${shop}`).send({
         order,
         customer: `C-${4_000 + ((order * 7) % 900)}`,
@@ -149,9 +152,13 @@ async function sell(server: Server, signal: AbortSignal): Promise<void> {
         total: 12.5 + (order % 17) * 3.5,
         currency: 'EUR',
       })
-      const price = 100 + 8 * Math.sin((turn + number) / 25)
+      const price = Math.round(10_000 + 800 * Math.sin((turn + number) / 25)) / 100
       await pricing.events(`prices.${SHOPS[turn % SHOPS.length]}`).publish({ sku: `T-${100 + (turn % 40)}`, price })
     }
+    // A backlog that rises and falls, however quick the machine is.
+    const surplus = waiting - Math.round(30 + 25 * Math.sin(turn / 50))
+    if (surplus > 0) waiting -= await pack(packing, Math.min(surplus, MOST_PACKED))
+    if (turn % 100 === 0) for (const agent of REGISTERED) await sendHeartbeat(server, agent)
     if (turn % 9 === 0) quietly(checkout.query('stock.level', { sku: `T-${100 + (turn % 40)}` }, { timeout: '5s' }))
     if (turn % 14 === 0) quietly(office.command('labels.print', { order: 9_000 + turn * 10 }, { timeout: '5s' }))
     if (turn % 130 === 0) quietly(office.query('reports.monthly', { month: '2026-10' }, { timeout: '60s' }))
@@ -165,7 +172,32 @@ async function sell(server: Server, signal: AbortSignal): Promise<void> {
   }
 }
 
+/** The most messages that are packed in one turn. */
+const MOST_PACKED = 10
+
+/** Receives and acknowledges orders of a shop; returns their number. */
+async function pack(client: Signalbox, max: number): Promise<number> {
+  let packed = 0
+  for await (const order of client.queue('orders.south').receive({ max, wait: '1s' })) {
+    await order.ack()
+    packed++
+  }
+  return packed
+}
+
 const AGENTS = ['translator', 'support', 'translator', 'invoice-reader', 'planner'] as const
+
+const REGISTERED = ['translator', 'planner', 'invoice-reader', 'forecast', 'support'] as const
+
+/** The server removes an agent without heartbeats after five minutes. */
+async function sendHeartbeat(server: Server, agent: string): Promise<void> {
+  const response = await fetch(`${server.http}/agents/heartbeat`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...server.headersOf('agents') },
+    body: JSON.stringify({ agent_id: agent }),
+  })
+  await response.arrayBuffer()
+}
 
 async function callAgent(server: Server, agent: string, text: string): Promise<void> {
   const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text }] }
