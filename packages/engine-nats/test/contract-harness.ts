@@ -9,7 +9,9 @@ export function harnessOn(servers: () => Pick<NatsEngineOptions, 'servers' | 're
   return {
     async open(options = {}): Promise<ContractEngine> {
       const prefix = unusedPrefix()
-      const open = (): Promise<NatsEngine> => openNatsEngine({ ...options, ...servers(), prefix })
+      // A server that many cases share answers late on a busy machine or a busy disk.
+      const settings = { ...options, requestTimeoutMs: 20_000, prefix }
+      const open = (): Promise<NatsEngine> => openNatsEngine({ ...settings, ...servers() })
       let engine = await open()
       return {
         get engine() {

@@ -114,7 +114,12 @@ export async function manage({
     })()
     return closed
   }
-  onTestFinished(close)
+  onTestFinished(async () => {
+    // A connection of this test that still waits for something must not keep the server.
+    const cut = setTimeout(() => app.server.closeAllConnections(), 10_000)
+    await close()
+    clearTimeout(cut)
+  })
   return {
     url,
     api,
