@@ -62,7 +62,7 @@ function onNewest(): TestProjectInlineConfiguration[] {
       test: {
         name: '@signalbox/engine-nats, newest nats-server',
         root: 'packages/engine-nats',
-        include: ['test/{contract,server-features,cluster}.test.ts'],
+        include: ['test/{contract,server-features,cluster,receivers}.test.ts'],
         env: { NATS_SERVER_BINARY: newest },
       },
     },
@@ -85,10 +85,10 @@ export function tier(suffix: string, options: ViteUserConfig['test'] = {}): Vite
       // Most tests wait for something: timers, disks, processes.
       maxWorkers: availableParallelism() * 2,
       execArgv: [`--conditions=${conditions[0]}`],
-      testTimeout: 30_000,
-      // On a busy machine a second is not long.
+      // On a busy machine everything takes ten times as long, and a second is not long.
+      testTimeout: 60_000,
       expect: { poll: { timeout: 10_000 } },
-      hookTimeout: 30_000,
+      hookTimeout: 60_000,
       sequence: { sequencer: LongestFirst },
       reporters: ['default', './tools/testing/summary-reporter.ts'],
       ...options,

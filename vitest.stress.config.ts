@@ -16,6 +16,8 @@ const OPTIONS: Readonly<Record<string, TestProjectInlineConfiguration['test']>> 
     globalSetup: `${import.meta.dirname}/packages/console/test/share-chromium.ts`,
     fileParallelism: true,
     maxWorkers: 3,
+    // Pages and the servers of three files share the processors.
+    expect: { poll: { timeout: 60_000 } },
   },
   [`${CONSOLE}, alone`]: { sequence: { groupOrder: 1 } },
 }
@@ -32,7 +34,7 @@ export default defineConfig(
     projects,
     fileParallelism: false,
     testTimeout: 3_600_000,
-    hookTimeout: 60_000,
+    hookTimeout: 300_000,
     // The requirements are shown by every run of `npm test`.
     reporters: ['default', ['./tools/testing/summary-reporter.ts', { requirements: [] }]],
   }),

@@ -24,7 +24,7 @@ receipt=$(sed -n 's/.*"receipt":"\([^"]*\)".*/\1/p' <<<"$answer")
 curl -sS -X POST -G "$CE/queue/ack" --data-urlencode "receipt=$receipt"
 
 say 'Read the events store from its first event; --max-time ends the stream.'
-curl -sSN --max-time 1 "$CE/subscribe/events-store?channel=orders&events_store_type=2" || [ $? -eq 28 ]
+curl -sSN --max-time 2 "$CE/subscribe/events-store?channel=orders&events_store_type=2" || [ $? -eq 28 ]
 
 say 'A reserved channel is refused.'
 curl -sS -X POST "$CE/queue/ack_all?channel=_AGENTS_.discovery"

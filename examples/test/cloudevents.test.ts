@@ -27,7 +27,7 @@ class Program {
     for (const stream of [this.child.stdout, this.child.stderr]) {
       stream?.setEncoding('utf8').on('data', (chunk: string) => (this.output += chunk))
     }
-    this.child.once('exit', (code) => (this.#exit = code))
+    this.child.once('close', (code) => (this.#exit = code))
   }
 
   async prints(pattern: RegExp): Promise<RegExpExecArray> {

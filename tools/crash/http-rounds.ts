@@ -17,8 +17,8 @@ const COMMITS = 'broker_commit_duration_seconds_count'
 const STORES = ['crash.store.a', 'crash.store.b']
 /** The share of kills while the server starts. */
 const KILLED_STARTING = 0.1
-/** The server's grace for settling its answers, and as much again for the timer, the commit and the harness's clock. */
-const SETTLE_WINDOW_MS = 250 + 250
+/** The server's grace for settling its answers, in milliseconds. */
+const SETTLE_GRACE_MS = 250
 
 export interface HttpFigures {
   readonly rounds: number
@@ -38,6 +38,8 @@ export interface HttpRoundsOptions {
   readonly rounds: number
   /** The longest life under load, in milliseconds. */
   readonly maxLifeMs: number
+  /** The time that a settlement may take after the grace, in milliseconds. */
+  readonly settlingMs: number
   readonly countSyncs: boolean
   readonly folder: TemporaryFolder
   readonly random: Random
@@ -53,7 +55,7 @@ function pause(milliseconds: number): Promise<void> {
 export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigures> {
   const { folder, random, violations, log } = options
   const storePath = folder.join('http-store')
-  const queues = new QueueLedger(violations, SETTLE_WINDOW_MS)
+  const queues = new QueueLedger(violations, SETTLE_GRACE_MS + options.settlingMs)
   const stores = STORES.map((channel) => new StoreLedger(channel, violations))
   const ledgers: Ledgers = { queues, stores, violations }
   const counts = { killedStarting: 0, syncChecks: 0, commits: 0, syncs: 0 }

@@ -13,6 +13,10 @@ export interface CrashOptions {
   readonly rounds: number
   readonly coreRounds: number
   readonly maxLifeMs: number
+  /**
+   * The time that a settlement may take, in milliseconds: for the timer, the commit and the harness's clock. @default 250
+   */
+  readonly settlingMs?: number
   /** Counting syncs needs strace; skipping the count needs an explicit option. */
   readonly syncCheck: boolean
   readonly log: (line: string) => void
@@ -26,13 +30,22 @@ export interface CrashReport {
 
 /** Runs both kinds of rounds. The seed determines the choices, but not the machine's timing. */
 export async function crash(options: CrashOptions): Promise<CrashReport> {
-  const { log, maxLifeMs } = options
+  const { log, maxLifeMs, settlingMs = 250 } = options
   const violations = new Violations()
   const countSyncs = options.syncCheck && canCountSyncs()
   if (options.syncCheck && !countSyncs) violations.add('unsynced', 'not checked: strace is missing or may not trace')
   await using folder = await TemporaryFolder.create('crash')
   const random = new Random(options.seed)
-  const http = await httpRounds({ rounds: options.rounds, maxLifeMs, countSyncs, folder, random, violations, log })
+  const http = await httpRounds({
+    rounds: options.rounds,
+    maxLifeMs,
+    settlingMs,
+    countSyncs,
+    folder,
+    random,
+    violations,
+    log,
+  })
   const path = folder.join('core-store')
   const core = await coreRounds({ rounds: options.coreRounds, maxLifeMs, path, random, violations, log })
   return { http, core, violations }

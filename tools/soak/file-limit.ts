@@ -6,6 +6,9 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
 
+/** The time in which a busy server refuses the first connection, in ms. */
+const REFUSED_WITHIN_MS = 20_000
+
 export interface FileLimitReport {
   readonly openFiles: number
   /** The number of connections, and of those that were closed at once. */
@@ -48,7 +51,9 @@ export async function atFileLimit(openFiles: number): Promise<FileLimitReport> {
   })
   await Promise.all(sockets.map((socket) => once(socket, 'connect').catch(() => {})))
   // The system first accepts a connection that the server then refuses.
-  for (let before = -1; before !== closed.size;) {
+  const latest = performance.now() + REFUSED_WITHIN_MS
+  for (let before = 0; before === 0 || before !== closed.size;) {
+    if (performance.now() > latest) break
     before = closed.size
     await new Promise((resolve) => setTimeout(resolve, 500))
   }
@@ -66,7 +71,11 @@ export async function atFileLimit(openFiles: number): Promise<FileLimitReport> {
   }
   there.close()
   const exitCode = await server.process.stop()
-  const lines = server.process.output.split('\n').filter((line) => line.includes('connections refused'))
+  const told = () => server.process.output.split('\n').filter((line) => line.includes('connections refused'))
+  // The end of a process can be known before its last output.
+  for (let tries = 0; told().length === 0 && tries < 50; tries++)
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  const lines = told()
   return { openFiles, tried, refused, othersServed, operatorStatus, lines, servedAfter, exitCode }
 }
 

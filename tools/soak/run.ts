@@ -149,7 +149,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   const samples = await scrape(server.api)
   const seconds = (performance.now() - begin) / 1000
   // The last acknowledged messages are still in transit to a poll.
-  for (let i = 0; traffic.onWay > 0 && i < 500; i++) await new Promise((resolve) => setTimeout(resolve, 10))
+  for (let i = 0; traffic.onWay > 0 && i < 2_000; i++) await new Promise((resolve) => setTimeout(resolve, 10))
   stop.resolve(undefined)
   await Promise.all(polls)
   const p99 = loopDelay(samples, '0.99')

@@ -105,6 +105,13 @@ class Endpoints {
     }
   }
 
+  /** Resolves when each bad endpoint got a request, or after a time. */
+  async allAttempted(): Promise<void> {
+    await eventually(() => {
+      if (this.attempts.includes(0)) throw new Error('an endpoint got no request')
+    }).catch(() => {})
+  }
+
   async close(): Promise<void> {
     this.#server.closeAllConnections()
     this.#server.close()
@@ -153,6 +160,7 @@ async function measure(
       endpoints.latencies = []
       published = await publishFor({ server, published, rate, seconds, subscriptions, bad: kind === 'with' })
       all[kind].push(...endpoints.latencies)
+      if (kind === 'with') await endpoints.allAttempted()
       endpoints.setBad(false)
       await eventually(() => {
         if (endpoints.accepted.size < published) throw new Error('deliveries wait')

@@ -14,6 +14,8 @@ test('crash - kill -9 under mixed load breaks no promise', { timeout: 120_000 },
     rounds: 3,
     coreRounds: 3,
     maxLifeMs: 600,
+    // Other tests share the processors.
+    settlingMs: 750,
     syncCheck: canCountSyncs(),
     log: () => {},
   })

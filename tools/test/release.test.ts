@@ -62,7 +62,7 @@ test('release - a change plans new versions of its package and its dependents al
   const plan = run(join(WORKSPACE, 'node_modules/.bin/nx'), 'release', 'version', '--dry-run')
   const planned = [...plan.matchAll(/^(\S+) .*New version (\S+) written/gm)].map(([, name]) => name)
   expect(new Set(planned), plan).toEqual(new Set(['@signalbox/registry', '@signalbox/connector-a2a', 'signalbox']))
-})
+}, 120_000)
 
 test('release - dependents of dependents move too', () => {
   const moving = withDependents('@signalbox/http-kit', publishedPackages(WORKSPACE))

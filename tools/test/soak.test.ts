@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { soak, soakProblems } from '../soak/run.ts'
 import { webhookSoak } from '../soak/webhooks.ts'
 
-test('soak - long polls and senders at once lose and double nothing', { timeout: 60_000 }, async () => {
+test('soak - long polls and senders at once lose and double nothing', { timeout: 90_000 }, async () => {
   const report = await soak({
     warmUpSeconds: 0,
     seconds: 2,
@@ -20,7 +20,7 @@ test('soak - long polls and senders at once lose and double nothing', { timeout:
   expect(report.received).toBe(report.sent)
 })
 
-test('soak - webhook subscriptions lose nothing while other endpoints fail', { timeout: 60_000 }, async () => {
+test('soak - webhook subscriptions lose nothing while other endpoints fail', { timeout: 180_000 }, async () => {
   const report = await webhookSoak({ subscriptions: 10, rate: 40, rounds: 1, seconds: 1, log: () => {} })
   expect(report).toMatchObject({ published: 80, lost: 0 })
   for (const [kind, attempts] of Object.entries(report.attempts)) expect([kind, attempts > 0]).toEqual([kind, true])

@@ -2,12 +2,15 @@ import { execFile } from 'node:child_process'
 import { join } from 'node:path'
 
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 import { missingHere } from '../requirements/needs.ts'
 import type { FinishedTest } from '../requirements/proof.ts'
 import { unproven } from '../requirements/proof.ts'
 import type { Requirement } from '../requirements/requirement.ts'
+
+// Each of the first tests starts a run in a process.
+vi.setConfig({ testTimeout: 90_000 })
 
 const VITEST = join(import.meta.dirname, '../../node_modules/vitest/vitest.mjs')
 const FIXTURE = join(import.meta.dirname, 'summary-fixture')

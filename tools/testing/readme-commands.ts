@@ -42,9 +42,10 @@ export function describeReadme(broker: ReadmeBroker, runs = true): void {
   describe.runIf(runs).each([broker])('$name', ({ open }) => {
     let server: PageServer
 
+    // Several processes start, one after the other on a busy machine.
     beforeAll(async () => {
       server = await PageServer.start(open)
-    })
+    }, 90_000)
 
     afterAll(() => server[Symbol.asyncDispose]())
 

@@ -235,7 +235,7 @@ test('S4 - with any policy, /a2a, /agents and the tools allow exactly the calls 
   }
   await expect.poll(() => [...marks.done].filter((mark) => !reached()(mark)), { timeout: 20_000 }).toEqual([])
   expect([...marks.forbidden].filter(reached())).toEqual([])
-})
+}, 180_000)
 
 test('S4 - agent tools that could do nothing for the caller are not shown', async () => {
   const { http } = await serve({

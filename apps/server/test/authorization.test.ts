@@ -321,7 +321,7 @@ test('S4 - with any policy, MCP and CloudEvents allow exactly the actions that i
   }
   expect(seen.done).toBeGreaterThan(100)
   expect(seen.forbidden).toBeGreaterThan(100)
-})
+}, 180_000)
 
 /** A glob, as plainly as it can be said. */
 function matches(glob: string, text: string): boolean {

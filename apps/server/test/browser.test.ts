@@ -144,8 +144,10 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
       return opened.headers.get('mcp-session-id')
     `)
     expect(session).toMatch(/^[\x21-\x7E]+$/)
-    const preflight = page.responses.find(({ type }) => type === 'Preflight')
-    expect(preflight).toMatchObject({ url, status: 204 })
+    const preflightOf = () => page.responses.find(({ type }) => type === 'Preflight')
+    // The browser reports it by another way than the result of the script.
+    await expect.poll(preflightOf).toMatchObject({ url, status: 204 })
+    const preflight = preflightOf()
     const cors = Object.entries(preflight?.headers ?? {}).filter(([name]) => name.startsWith('access-control-'))
     expect(Object.fromEntries(cors)).toEqual({
       'access-control-allow-origin': '*',

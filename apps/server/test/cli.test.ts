@@ -111,8 +111,9 @@ test('command line - an unhandled rejection is logged with its stack and counted
   const metric = /^broker_unhandled_rejections_total (\d+)$/m
   expect(metric.exec(await (await fetch(`${api}/metrics`)).text())?.[1]).toBe('0')
   cli.child.kill('SIGUSR2')
-  await cli.until(() => cli.stdout.includes('forgotten'), 'the rejection')
-  const line = cli.lines().find(({ level }) => level === 'error')
+  const rejection = () => cli.lines().find(({ level }) => level === 'error')
+  await cli.until(() => rejection() !== undefined, 'the rejection')
+  const line = rejection()
   expect(line).toMatchObject({ msg: 'unhandled rejection', err: { stack: expect.stringMatching(/forgotten\n +at /) } })
   expect(metric.exec(await (await fetch(`${api}/metrics`)).text())?.[1]).toBe('1')
   expect(await callTool(http, 'queue_send', { channel: 'q', body: 'x' })).toMatchObject({ isError: false })

@@ -40,7 +40,7 @@ test('client certificates - every kind of command reaches a server that requires
   expect(await run('log', 'append', 'sales', 'two')).toMatchObject({ code: 0 })
   expect(await run('log', 'read', 'sales')).toMatchObject({ code: 0, stdout: '1\ttwo\n' })
   expect(await run('agents', 'ls')).toMatchObject({ code: 3, stderr: '' })
-  expect(await run('stats', 'queues')).toMatchObject({ code: 0, stdout: expect.stringContaining('jobs') })
+  await expect.poll(() => run('stats', 'queues')).toMatchObject({ code: 0, stdout: expect.stringContaining('jobs') })
   const doctor = await run('doctor')
   expect(doctor.stdout).toMatch(/ok +encryption +https/)
   expect(doctor.stdout).toMatch(/ok +management +https/)

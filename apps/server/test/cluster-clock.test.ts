@@ -23,14 +23,15 @@ describe.skipIf(NATS_SERVER === undefined)('ENGINE=nats', () => {
       { name: 'clock', ok: false, detail: expect.stringMatching(/86400 s ahead of that of the NATS servers/) },
     ])
     expect((await fetch(`${api}/health`)).status).toBe(200)
-    expect(ahead.lines()).toContainEqual(
-      expect.objectContaining({ level: 'warn', msg: expect.stringMatching(/86400 s ahead/) }),
-    )
+    await expect
+      .poll(() => ahead.lines())
+      .toContainEqual(expect.objectContaining({ level: 'warn', msg: expect.stringMatching(/86400 s ahead/) }))
     expect(await callTool(http, 'queue_send', message)).toMatchObject({ isError: true })
     expect((await callTool(http, 'queue_peek', { channel: 'q', max_messages: 1 })).structured).toMatchObject({
       messages: [{ body: 'x' }],
     })
-    const received = await callTool(right.http.url, 'queue_receive', { channel: 'q', max_messages: 1 })
+    const wait = { max_messages: 1, wait_timeout_seconds: 20 }
+    const received = await callTool(right.http.url, 'queue_receive', { channel: 'q', ...wait })
     expect(received.structured).toMatchObject({ messages: [{ body: 'x' }] })
     expect((await fetch(`${right.api.url}/ready`)).status).toBe(200)
   })

@@ -30,12 +30,14 @@ describe.skipIf(NATS_SERVER === undefined)('operators of a cluster', () => {
     await callTool(one.http.url, 'queue_send', { channel: 'flat', body: 'x' })
     const channels = () => data<Channels>(`${other.api.url}/api/channels?sort=depth&order=desc`)
     await expect
-      .poll(async () => (await channels()).items.map(({ name, depth }) => [name, depth]), { timeout: 10_000 })
-      .toEqual([
-        ['deep', 3],
-        ['flat', 1],
-      ])
-    expect((await channels()).complete).toBe(true)
+      .poll(
+        async () => {
+          const { items, complete } = await channels()
+          return [complete, ...items.map(({ name, depth }) => [name, depth])]
+        },
+        { timeout: 20_000 },
+      )
+      .toEqual([true, ['deep', 3], ['flat', 1]])
     const history = () => data<History>(`${other.api.url}/api/history?channel=deep&type=queues`)
     await expect
       .poll(
@@ -53,12 +55,12 @@ describe.skipIf(NATS_SERVER === undefined)('operators of a cluster', () => {
     if (one === undefined || other === undefined) throw new Error('two nodes are needed')
     const nodes = async () => (await data<{ readonly items: readonly object[] }>(`${one.api.url}/api/nodes`)).items
     const host = { node: hostname(), version: VERSION, engine: 'nats' }
-    await expect.poll(nodes, { timeout: 10_000 }).toMatchObject([
+    await expect.poll(nodes, { timeout: 20_000 }).toMatchObject([
       { ...host, id: null, answers: true, ready: true, healthy: true },
       { ...host, id: expect.any(String), answers: false, ready: null, healthy: null, uptime_seconds: null },
     ])
     await other.close()
-    await expect.poll(nodes, { timeout: 10_000 }).toHaveLength(1)
+    await expect.poll(nodes, { timeout: 20_000 }).toHaveLength(1)
   }, 60_000)
 
   test('dead letters - a node finds the queues of the cluster that hold them', async () => {
@@ -67,11 +69,11 @@ describe.skipIf(NATS_SERVER === undefined)('operators of a cluster', () => {
     const { queues } = one.broker.as({ clientId: 'shop' })
     const body = new TextEncoder().encode('x')
     await queues.send('orders', { body, maxReceiveCount: 1, deadLetterQueue: 'dead' })
-    const [taken] = await queues.receive('orders', { waitMs: 5_000 })
+    const [taken] = await queues.receive('orders', { waitMs: 20_000 })
     await queues.nack(taken === undefined ? [] : [taken.receipt])
     await queues.send('bills', { body })
     const list = () => data<object>(`${other.api.url}/api/dead_letter_queues`)
-    await expect.poll(list, { timeout: 15_000 }).toMatchObject({
+    await expect.poll(list, { timeout: 20_000 }).toMatchObject({
       items: [{ channel: 'dead', waiting: 1, sources: [{ source: 'orders', count: 1 }] }],
       examined: 2,
       complete: true,

@@ -19,7 +19,8 @@ describe.skipIf(NATS_SERVER === undefined)('tasks of a node that is killed', () 
       const env = { ENGINE: 'nats', NATS_SERVERS: nats.url, LOG_LEVEL: 'warn', CONNECTORSMCP_TASKS_AFTER_MS: '100' }
       const cli = startCli({ env })
       const killed = await cli.ready()
-      const agent = await startAgent(({ params }, response) => {
+      const toldQuick = Promise.withResolvers<void>()
+      const agent = await startAgent(async ({ params }, response) => {
         const { parts, taskId } = params['message'] as { parts: { text: string }[]; taskId?: string }
         const answer = (result: unknown): void => {
           response.setHeader('content-type', 'application/json')
@@ -27,7 +28,10 @@ describe.skipIf(NATS_SERVER === undefined)('tasks of a node that is killed', () 
         }
         if (taskId !== undefined) answer({ kind: 'message', parts: [] })
         else if (parts[0]?.text === 'ask') answer(ASKING)
-        else if (parts[0]?.text === 'quick') setTimeout(() => answer({ kind: 'message', parts: [] }), 500)
+        else if (parts[0]?.text === 'quick') {
+          await toldQuick.promise
+          answer({ kind: 'message', parts: [] })
+        }
       })
       await register(killed.http, { agent_id: 'clerk', name: 'Clerk', url: agent.url })
       await expect.poll(() => listed(http.url), PATIENT).toEqual(['clerk'])
@@ -37,7 +41,10 @@ describe.skipIf(NATS_SERVER === undefined)('tasks of a node that is killed', () 
       const subscription = await commands.subscribe('do', {}, () => new Promise(() => {}))
       onTestFinished(() => subscription.close())
       const own = await startTask(http.url, 'command_send', { channel: 'do', body: 'x', timeout_seconds: 60 })
-      const [quick, ask, slow] = [await send('quick'), await send('ask'), await send('slow')]
+      const quick = await send('quick')
+      // The caller has its task; now the agent answers.
+      toldQuick.resolve()
+      const [ask, slow] = [await send('ask'), await send('slow')]
       // Each is readable at the other node as soon as its caller has it.
       expect(await getTask(http.url, slow)).toMatchObject({ status: 'working' })
       await untilTask(http.url, quick, 'completed')

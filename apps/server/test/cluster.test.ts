@@ -52,23 +52,25 @@ describe.skipIf(NATS_SERVER === undefined)('ENGINE=nats', () => {
     await nats.kill()
     const [http, api] = [await freePort(), await freePort()]
     const server = serve({ engine: 'nats', nats: { servers: [nats.url] }, http: { port: http }, api: { port: api } })
-    await vi.waitFor(async () => expect((await asked(http, '/health')).status).toBe(500), PATIENT)
     for (const port of [http, api]) {
+      // The listeners open one after the other, before the first attempt to reach NATS has failed.
+      await vi.waitFor(async () => {
+        const state = await asked(port, '/ready')
+        expect([state.status, await state.json()]).toEqual([
+          503,
+          expect.objectContaining({
+            ready: false,
+            healthy: false,
+            checks: [
+              { name: 'server', ok: false, detail: 'starting' },
+              { name: 'engine', ok: false, detail: expect.stringContaining('cannot be reached') },
+            ],
+          }),
+        ])
+      }, PATIENT)
       expect(await (await asked(port, '/ping')).text()).toBe('pong')
       const health = await asked(port, '/health')
       expect([health.status, await health.text()]).toEqual([500, 'not healthy'])
-      const state = await asked(port, '/ready')
-      expect([state.status, await state.json()]).toEqual([
-        503,
-        expect.objectContaining({
-          ready: false,
-          healthy: false,
-          checks: [
-            { name: 'server', ok: false, detail: 'starting' },
-            { name: 'engine', ok: false, detail: expect.stringContaining('cannot be reached') },
-          ],
-        }),
-      ])
     }
     for (const path of ['/mcp', '/agents', '/nope']) {
       const early = await asked(http, path)

@@ -143,7 +143,8 @@ test('console - a task is listed with its events, and an operator cancels it', a
   const agent = await startAgent(() => {})
   await register(http.url, { agent_id: 'clerk', name: 'Clerk', url: agent.url })
   const id = await startTask(http.url, 'agent_send', { agent_id: 'clerk', message: 'slow' })
-  expect((await get('/api/tasks?under_way=true')).data.items).toMatchObject([
+  const underWay = async () => (await get('/api/tasks?under_way=true')).data.items
+  await expect.poll(underWay).toMatchObject([
     {
       id,
       tool: 'agent_send',
@@ -156,7 +157,8 @@ test('console - a task is listed with its events, and an operator cancels it', a
     data: { id, status: 'cancelled', status_message: 'an operator cancelled the task' },
   })
   expect(await getTask(http.url, id)).toMatchObject({ status: 'cancelled' })
-  expect((await get('/api/tasks?under_way=true')).data.items).toEqual([])
-  expect((await get('/api/tasks')).data.items[0]?.events.at(-1)).toMatchObject({ event: 'cancelled' })
+  await expect.poll(underWay).toEqual([])
+  const lastEvent = async () => (await get('/api/tasks')).data.items[0]?.events.at(-1)
+  await expect.poll(lastEvent).toMatchObject({ event: 'cancelled' })
   expect(await act('cancel_task', { id: 'nothing' })).toMatchObject({ data: { code: 'TASK_NOT_FOUND' } })
 })

@@ -64,10 +64,10 @@ test('MGMT-17 - the policy in force, and why a newer one is not', async () => {
   expect((await decide()).allowed).toBe(true)
   const { policyFile = '' } = config.authorization ?? {}
   replace(policyFile, 'rules: [{}]')
-  await expect.poll(async () => (await security()).policy.failure?.reason, { timeout: 10_000 }).toMatch(/rule 0/)
+  await expect.poll(async () => (await security()).policy.failure?.reason, { timeout: 20_000 }).toMatch(/rule 0/)
   expect((await decide()).allowed).toBe(true)
   replace(policyFile, policyText())
-  await expect.poll(async () => (await security()).policy.failure, { timeout: 10_000 }).toBe(null)
+  await expect.poll(async () => (await security()).policy.failure, { timeout: 20_000 }).toBe(null)
   expect((await security()).policy.since > before.policy.since).toBe(true)
   expect((await decide()).allowed).toBe(false)
 })
@@ -83,7 +83,7 @@ test('MGMT-15 - calls of agents at the gateway', async () => {
         (await data<{ agents: readonly { agent_id: string }[] }>(`${api.url}/api/history`)).agents.map(
           ({ agent_id }) => agent_id,
         ),
-      { timeout: 15_000 },
+      { timeout: 30_000 },
     )
     .toEqual(['writer'])
-}, 20_000)
+})

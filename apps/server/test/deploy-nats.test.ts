@@ -84,7 +84,8 @@ describe.skipIf(NATS_SERVER === undefined || process.platform !== 'linux' || !ha
       })
       const headers = { authorization: `Bearer ${stdout.trim()}` }
       await callTool(http, 'queue_send', { channel: 'q', body: 'through the cluster' }, headers)
-      const { structured } = await callTool(http, 'queue_receive', { channel: 'q', max_messages: 1 }, headers)
+      const receive = { channel: 'q', max_messages: 1, wait_timeout_seconds: 20 }
+      const { structured } = await callTool(http, 'queue_receive', receive, headers)
       expect(structured).toMatchObject({ messages: [{ body: 'through the cluster' }] })
       expect((await fetch(`${api}/metrics`)).status).toBe(401)
       expect((await fetch(`${api}/metrics`, { headers })).status).toBe(200)

@@ -1,4 +1,3 @@
-import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
 
@@ -13,7 +12,7 @@ import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { issuer, trusting } from './support/tokens.ts'
+import { issuer, replace, trusting } from './support/tokens.ts'
 
 interface Head {
   readonly status: number
@@ -96,12 +95,17 @@ describe('front door - limits', () => {
   test('front door - a refusal by a limit is counted, and logged once for its caller', async () => {
     const { server, lines } = await logged({ limits: { process: { requestsInFlight: 1 } } })
     const { http, api } = server
-    const waiting = callTool(http.url, 'queue_receive', { channel: 'q', max_messages: 1, wait_timeout_seconds: 30 })
-    const refusal = await vi.waitFor(async () => {
-      const answer = await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping)
-      expect(answer.status).toBe(429)
-      return answer
-    }, 10_000)
+    const asked = Promise.withResolvers<void>()
+    const answering = Promise.withResolvers<void>()
+    await server.broker.as({ clientId: 'worker' }).commands.subscribe('work', {}, async () => {
+      asked.resolve()
+      await answering.promise
+      return {}
+    })
+    const waiting = callTool(http.url, 'command_send', { channel: 'work', body: 'x', timeout_seconds: 60 })
+    await asked.promise
+    const refusal = await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping)
+    expect(refusal.status).toBe(429)
     expect(refusal.headers['retry-after']).toBe('1')
     expect(JSON.parse(refusal.text)).toMatchObject({ error: { code: -32603 } })
     expect((await ask(`${http.url}/agents`, {})).status).toBe(429)
@@ -111,15 +115,13 @@ describe('front door - limits', () => {
       200,
       { error: { code: -32603, message: expect.stringMatching(/^server busy: /) } },
     ])
-    const sending = server.broker
-      .as({ clientId: 'other' })
-      .queues.send('q', { body: Buffer.from('x'), metadata: '', tags: {} })
-    await Promise.all([waiting, sending])
+    answering.resolve()
+    await waiting
     await vi.waitFor(async () => {
       const page = await (await fetch(`${api.url}/metrics`)).text()
       expect(Number(/broker_limit_refusals_total\{limit="\w+"\} (\d+)/.exec(page)?.[1])).toBeGreaterThanOrEqual(4)
       expect(page).toContain('broker_limit_max{limit="process_requests"} 1')
-    })
+    }, 10_000)
     const reported = lines.filter(({ msg }) => msg === 'requests refused: limit reached')
     expect(reported).toMatchObject([{ caller: 'address:127.0.0.1', count: 1 }])
   })
@@ -154,7 +156,7 @@ test('front door - only a trusted proxy names the client in the log', async () =
   await ask(`${server.http.url}/agents`, { 'x-forwarded-for': '203.0.113.7' })
   const other = await logged({})
   await ask(`${other.server.http.url}/agents`, { forwarded: 'for=203.0.113.7' })
-  await vi.waitFor(() => expect([address(lines), address(other.lines)]).toEqual(['203.0.113.7', '127.0.0.1']))
+  await vi.waitFor(() => expect([address(lines), address(other.lines)]).toEqual(['203.0.113.7', '127.0.0.1']), 10_000)
 })
 
 test('front door - TRUSTED_PROXIES takes addresses and ranges, and reports any other value', () => {
@@ -194,7 +196,7 @@ test('front door - no answer may be taken for another type than it says', async 
 
 test('front door - limits of the configuration file hold anew when it changes, and a bad file changes nothing', async () => {
   const path = join(testFolder(), 'signalbox.yaml')
-  const write = (limit: string) => writeFileSync(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
+  const write = (limit: string) => replace(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
   write('0')
   const load = async () => (await loadConfig({ flags: fromFlags(['--config', path]), env: {} })).config
   const lines: Record<string, unknown>[] = []
@@ -206,11 +208,11 @@ test('front door - limits of the configuration file hold anew when it changes, a
   write('much')
   await vi.waitFor(
     () => expect(lines.map(({ msg }) => msg)).toContainEqual(expect.stringMatching(/^limits not reloaded/)),
-    10_000,
+    20_000,
   )
   expect([await status(), await status(), await status()]).toEqual([200, 200, 200])
   write('1')
-  await vi.waitFor(() => expect(lines.map(({ msg }) => msg)).toContain('limits reloaded'), 10_000)
+  await vi.waitFor(() => expect(lines.map(({ msg }) => msg)).toContain('limits reloaded'), 20_000)
   expect(await Promise.all([status(), status(), status(), status()])).toContain(429)
 })
 

@@ -209,9 +209,12 @@ async function startHostileAgent(): Promise<{ readonly url: string; readonly ope
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, open }
 }
 
+/** The time of a call that must end by it, in seconds, and of one that must end before it, however busy the machine is. */
+const [HASTY, PATIENT] = [1, 40]
+
 /** What a stream came to: its JSON-RPC error, or the payload of its last event. */
-async function streamed(base: string, agentId: string): Promise<unknown> {
-  const params = { configuration: { timeout: 1 } }
+async function streamed(base: string, agentId: string, timeout: number): Promise<unknown> {
+  const params = { configuration: { timeout } }
   const response = await postJson(`${base}/a2a/${agentId}`, { jsonrpc: '2.0', id: 1, method: 'message/stream', params })
   const text = await response.text()
   if (response.headers.get('content-type') !== 'text/event-stream') {
@@ -221,26 +224,34 @@ async function streamed(base: string, agentId: string): Promise<unknown> {
   return (JSON.parse(data) as { payload: unknown }).payload
 }
 
+function wellAnswered(base: string): Promise<unknown> {
+  return callAgent(base, 'well', 'message/send')
+}
+
 test('agents - for any fault of an agent, each of its callers gets a clear error and no other caller is affected', async () => {
-  const { http, api } = await serve({
-    connectors: { a2a: { agentMaxResponseBytes: MAX_RESPONSE_BYTES, maxSseIdleSeconds: 1 } },
-  })
-  const base = http.url
+  const [hasty, patient] = await Promise.all(
+    [HASTY, PATIENT].map((maxSseIdleSeconds) =>
+      serve({ connectors: { a2a: { agentMaxResponseBytes: MAX_RESPONSE_BYTES, maxSseIdleSeconds } } }),
+    ),
+  )
+  const servers = [hasty!, patient!]
   const agent = await startHostileAgent()
   const well = await startAgent(withResult('well'))
-  await register(base, { agent_id: 'well', name: 'Well', url: well.url })
-  const wellAnswered = async (): Promise<unknown> => callAgent(base, 'well', 'message/send')
+  for (const { http } of servers) await register(http.url, { agent_id: 'well', name: 'Well', url: well.url })
 
   const seen = await Promise.all(
-    HOSTILITIES.map(async ({ name }, index) => {
+    HOSTILITIES.map(async ({ name, tool, call, stream: expected }, index) => {
       const agent_id = `hostile-${index}`
+      const base = (expected === IDLE ? hasty! : patient!).http.url
+      const forTool = tool === TOOL_TIMEOUT ? HASTY : PATIENT
+      const configuration = { timeout: call === TIMEOUT ? HASTY : PATIENT }
       await register(base, { agent_id, name, url: `${agent.url}/${index}` })
       const [sent, queried, called, stream, beside] = await Promise.all([
-        callTool(base, 'agent_send', { agent_id, message: 'Hello', timeout_seconds: 1 }),
-        callTool(base, 'agent_query', { agent_id, method: 'm', params: { configuration: { timeout: 1 } } }),
-        callAgent(base, agent_id, 'message/send', { configuration: { timeout: 1 } }),
-        streamed(base, agent_id),
-        wellAnswered(),
+        callTool(base, 'agent_send', { agent_id, message: 'Hello', timeout_seconds: forTool }),
+        callTool(base, 'agent_query', { agent_id, method: 'm', params: { configuration } }),
+        callAgent(base, agent_id, 'message/send', { configuration }),
+        streamed(base, agent_id, expected === TIMEOUT ? HASTY : PATIENT),
+        wellAnswered(base),
       ])
       const plain = ({ text }: { text: string }): string => text.replaceAll(agent_id, 'hostile')
       return { name, sent: plain(sent), queried: plain(queried), called, stream, beside }
@@ -258,8 +269,9 @@ test('agents - for any fault of an agent, each of its callers gets a clear error
       beside,
     })),
   )
-  expect(await wellAnswered()).toEqual(beside)
-  const { status } = await fetch(`${api.url}/health`)
-  expect(status).toBe(200)
+  for (const { http, api } of servers) {
+    expect(await wellAnswered(http.url)).toEqual(beside)
+    expect((await fetch(`${api.url}/health`)).status).toBe(200)
+  }
   await expect.poll(() => agent.open.size, { interval: 10 }).toBe(0)
 })

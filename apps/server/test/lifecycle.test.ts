@@ -122,7 +122,7 @@ test('lifecycle - a call in flight is finished, and no other begins meanwhile', 
 })
 
 test('lifecycle - /ready says no at once, calls over time are cut off after SHUTDOWN_SECONDS, exit code 0', async () => {
-  const cli = startCli({ env: { SHUTDOWN_SECONDS: '1' } })
+  const cli = startCli({ env: { SHUTDOWN_SECONDS: '3' } })
   const { http, api } = await cli.ready()
   const command = new RawConnection(http)
   await command.write(callText('command_send', { channel: 'nobody', body: 'x', timeout_seconds: 3600 }))

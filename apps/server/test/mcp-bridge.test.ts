@@ -106,8 +106,10 @@ describe('bridge - official clients', () => {
       await expect(call).rejects.toThrow(/abort/i)
       await eventually(async () => expect(await abandoned(api.url)).toBe(mode === 'legacy' ? 1 : 2))
       await callTool(http.url, 'queue_send', { channel: mode, body: 'kept' })
-      const peeked = await callTool(http.url, 'queue_peek', { channel: mode, max_messages: 1 })
-      expect(peeked.structured).toEqual({ messages: [expect.objectContaining({ body: 'kept' })] })
+      await eventually(async () => {
+        const peeked = await callTool(http.url, 'queue_peek', { channel: mode, max_messages: 1 })
+        expect(peeked.structured).toEqual({ messages: [expect.objectContaining({ body: 'kept' })] })
+      })
     }
   })
 })
@@ -211,8 +213,11 @@ describe('bridge - failures', () => {
     const server = createServer((incoming, answer) => {
       if (incoming.url === '/page') answer.writeHead(502).end('<html>bad gateway</html>')
       else {
-        answer.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' }).write('{"jsonrpc"')
-        setImmediate(() => answer.destroy())
+        // With all of the request read, the connection ends without a reset.
+        incoming.resume().once('end', () => {
+          answer.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' }).write('{"jsonrpc"')
+          setImmediate(() => answer.destroy())
+        })
       }
     }).listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -237,19 +242,22 @@ describe('bridge - failures', () => {
     host.input.end()
     await host.ended
     await callTool(http.url, 'queue_send', { channel: 'q', body: 'kept' })
-    const { structured } = await callTool(http.url, 'queue_peek', { channel: 'q', max_messages: 1 })
-    expect(structured['messages']).toHaveLength(1)
+    await eventually(async () => {
+      const { structured } = await callTool(http.url, 'queue_peek', { channel: 'q', max_messages: 1 })
+      expect(structured['messages']).toHaveLength(1)
+    })
   })
 
   test('M26 - an answer that the host did not read returns its messages to the queue', async () => {
-    const { http } = await serve({ settleGraceMs: 5_000 })
+    const { http } = await serve({ settleGraceMs: 10_000 })
     const host = bridgeTo(`${http.url}/mcp`)
     await callTool(http.url, 'queue_send', { channel: 'q', body: 'kept' })
     host.send(request(1, 'tools/call', { name: 'queue_receive', arguments: { channel: 'q', max_messages: 1 } }))
     await host.received(({ id }) => id === 1)
     host.output.destroy(new Error('EPIPE'))
     await host.ended
-    const again = await callTool(http.url, 'queue_receive', { channel: 'q', max_messages: 1 })
+    const receive = { channel: 'q', max_messages: 1, wait_timeout_seconds: 20 }
+    const again = await callTool(http.url, 'queue_receive', receive)
     expect(again.structured['messages']).toEqual([expect.objectContaining({ body: 'kept' })])
   })
 })

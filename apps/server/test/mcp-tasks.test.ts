@@ -20,7 +20,7 @@ interface Message {
   readonly taskId?: string
 }
 
-/** Answers `quick` after a moment, asks for input on `ask`, and never answers anything else. */
+/** Asks for input on `ask`, and never answers anything else. */
 const clerk: Answer = ({ params }, response) => {
   const { parts, taskId } = params['message'] as Message
   const text = parts[0]?.text
@@ -30,20 +30,28 @@ const clerk: Answer = ({ params }, response) => {
   }
   if (taskId !== undefined) answer({ kind: 'message', parts: [{ kind: 'text', text: `booked for ${text}` }] })
   else if (text === 'ask') answer(ASKING)
-  else if (text === 'quick') setTimeout(() => answer({ kind: 'message', parts: [] }), 400)
 }
 
 test(
   'M19, M20 - after kill -9 results can be read, questions answered, and a call that ran has failed',
   { timeout: 60_000 },
   async () => {
-    const agent = await startAgent(clerk)
+    const toldQuick = Promise.withResolvers<void>()
+    const agent = await startAgent(async (asked, response) => {
+      const { parts } = asked.params['message'] as Message
+      if (parts[0]?.text !== 'quick') return clerk(asked, response)
+      await toldQuick.promise
+      return withResult({ kind: 'message', parts: [] })(asked, response)
+    })
     const env = { STORE_PATH: testFolder(), CONNECTORSMCP_TASKS_AFTER_MS: '100', LOG_LEVEL: 'info' }
     const cli = startCli({ env })
     const before = await cli.ready()
     await register(before.http, { agent_id: 'clerk', name: 'Clerk', url: agent.url })
     const send = (message: string) => startTask(before.http, 'agent_send', { agent_id: 'clerk', message })
-    const [quick, ask, slow] = [await send('quick'), await send('ask'), await send('slow')]
+    const quick = await send('quick')
+    // The caller has its task; now the agent answers.
+    toldQuick.resolve()
+    const [ask, slow] = [await send('ask'), await send('slow')]
     await untilTask(before.http, quick, 'completed')
     await untilTask(before.http, ask, 'input_required')
     expect(await getTask(before.http, slow)).toMatchObject({ status: 'working' })

@@ -13,4 +13,4 @@ test('M16 - MCP Inspector connects, lists the tools and calls one', async () => 
   ])
   expect(tools).toHaveLength(15)
   expect(sent).toBe('Message sent to queue "q".')
-}, 30_000)
+})

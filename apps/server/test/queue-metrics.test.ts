@@ -24,25 +24,27 @@ async function listedQueues(given: PartialConfig): Promise<void> {
     await callTool(http.url, 'queue_send', { channel, body: 'x' })
   }
   await callTool(http.url, 'queue_send', { channel: 'orders.eu', body: 'x', delay_seconds: 60 })
-  await queues.receive('orders')
-  expect(await scrape(api.url, 'broker_queue_depth')).toEqual({
-    'broker_queue_depth{queue="one1",state="waiting"}': 1,
-    'broker_queue_depth{queue="one1",state="delayed"}': 0,
-    'broker_queue_depth{queue="one1",state="in_flight"}': 0,
-    'broker_queue_depth{queue="orders",state="waiting"}': 1,
-    'broker_queue_depth{queue="orders",state="delayed"}': 0,
-    'broker_queue_depth{queue="orders",state="in_flight"}': 1,
-    'broker_queue_depth{queue="orders.eu",state="waiting"}': 1,
-    'broker_queue_depth{queue="orders.eu",state="delayed"}': 1,
-    'broker_queue_depth{queue="orders.eu",state="in_flight"}': 0,
-  })
+  expect(await queues.receive('orders', { waitMs: 20_000 })).toHaveLength(1)
+  await expect
+    .poll(() => scrape(api.url, 'broker_queue_depth'), PATIENT)
+    .toEqual({
+      'broker_queue_depth{queue="one1",state="waiting"}': 1,
+      'broker_queue_depth{queue="one1",state="delayed"}': 0,
+      'broker_queue_depth{queue="one1",state="in_flight"}': 0,
+      'broker_queue_depth{queue="orders",state="waiting"}': 1,
+      'broker_queue_depth{queue="orders",state="delayed"}': 0,
+      'broker_queue_depth{queue="orders",state="in_flight"}': 1,
+      'broker_queue_depth{queue="orders.eu",state="waiting"}': 1,
+      'broker_queue_depth{queue="orders.eu",state="delayed"}': 1,
+      'broker_queue_depth{queue="orders.eu",state="in_flight"}': 0,
+    })
   const ages = await scrape(api.url, 'broker_queue_oldest_message_age_seconds')
   expect(Object.keys(ages)).toHaveLength(3)
   for (const age of Object.values(ages)) expect(age).toBeGreaterThan(0)
   const orders = 'broker_queue_oldest_message_age_seconds{queue="orders"}'
   const next = async () => (await scrape(api.url, orders))[orders]
   // The counts are reused for some seconds, and the age continues.
-  await expect.poll(next).toBeGreaterThan(ages[orders] ?? 0)
+  await expect.poll(next, PATIENT).toBeGreaterThan(ages[orders] ?? 0)
   await broker.as({ clientId: 'worker' }).channels.delete('queues', 'one1')
   const depths = async () => Object.keys(await scrape(api.url, 'broker_queue_depth'))
   await expect.poll(depths, PATIENT).not.toContain('broker_queue_depth{queue="one1",state="waiting"}')
@@ -50,7 +52,7 @@ async function listedQueues(given: PartialConfig): Promise<void> {
 
 test('metrics - the queues of METRICS_QUEUES have separate series until they are deleted', async () => {
   await expect(listedQueues({})).resolves.toBeUndefined()
-}, 30_000)
+})
 
 test.skipIf(NATS_SERVER === undefined)(
   'metrics - with ENGINE=nats the queues of METRICS_QUEUES have separate series too',
@@ -83,7 +85,7 @@ test('metrics - dead-lettered, redelivered and expired messages are counted', as
     ...(await scrape(api.url, 'broker_redelivered')),
     ...(await scrape(api.url, 'broker_expired')),
   })
-  await expect.poll(counted, { timeout: 10_000 }).toEqual({
+  await expect.poll(counted, PATIENT).toEqual({
     broker_dead_lettered_total: 1,
     broker_redelivered_total: 1,
     broker_expired_total: 1,

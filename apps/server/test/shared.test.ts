@@ -202,14 +202,14 @@ test('timeouts - a connection on which nothing more is asked is closed, and so i
 })
 
 test('timeouts - a client that is slow to send is cut off, one that waits for an answer is not', async () => {
-  const base = await listener({ headersMs: 100, requestMs: 200, keepAliveMs: 5_000 })
+  const base = await listener({ headersMs: 500, requestMs: 600, keepAliveMs: 5_000 })
   const silent = new RawConnection(base)
   const halfHead = new RawConnection(base)
   await halfHead.write('POST /mcp HTTP/1.1\r\nHost: x\r\n')
   const halfBody = new RawConnection(base)
   await halfBody.write(callText('channel_list', {}).slice(0, -5))
   const waiting = new RawConnection(base)
-  await waiting.write(callText('queue_receive', { channel: 'q', max_messages: 1, wait_timeout_seconds: 1 }))
+  await waiting.write(callText('queue_receive', { channel: 'q', max_messages: 1, wait_timeout_seconds: 2 }))
 
   await Promise.all([silent.closed, halfHead.closed, halfBody.closed])
   expect(halfHead.received).toContain('408')

@@ -22,5 +22,5 @@ test('MGMT-9 - space of a queue that an operator purges is released, and the ope
     body: '{"channel":"large"}',
   })
   expect(await purged.json()).toMatchObject({ error: false })
-  await expect.poll(() => storeBytes(api.url), { timeout: 25_000, interval: 250 }).toBeLessThan(40 * MIB)
+  await expect.poll(() => storeBytes(api.url), { timeout: 45_000, interval: 250 }).toBeLessThan(40 * MIB)
 })

@@ -151,9 +151,9 @@ test('webhooks - metrics count attempts and subscriptions, and the audit log has
   })
   const page = await (await fetch(`${server.api.url}/metrics`)).text()
   expect(page).toContain('broker_webhook_subscriptions{state="active"} 1\n')
-  const audit = await (await fetch(`${server.api.url}/api/audit?action=create_webhook`)).text()
-  expect(audit).toContain('"action":"create_webhook"')
-  expect(audit).not.toContain('/hook')
+  const audit = async () => (await fetch(`${server.api.url}/api/audit?action=create_webhook`)).text()
+  await expect.poll(audit).toContain('"action":"create_webhook"')
+  expect(await audit()).not.toContain('/hook')
 })
 
 test('webhooks - operators list, pause, resume, test and redeliver subscriptions', async () => {

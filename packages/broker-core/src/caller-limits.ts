@@ -1,6 +1,6 @@
 import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
-import type { Engine } from './engine.ts'
+import type { Engine } from './engine/engine.ts'
 import { BrokerError } from './errors.ts'
 
 /** The limits of one account; 0 is unlimited. */

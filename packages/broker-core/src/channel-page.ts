@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { CHANNEL_TYPES } from './channel.ts'
-import type { ChannelName } from './engine.ts'
+import type { ChannelName } from './engine/channel-engine.ts'
 import { BrokerError } from './errors.ts'
 
 /** The approximate size of a channel as JSON without its name, in bytes. */

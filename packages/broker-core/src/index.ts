@@ -23,28 +23,13 @@ export {
   subscriptionPatternProblem,
 } from './channel.ts'
 export type { ChannelType } from './channel.ts'
-export type {
-  AppendResult,
-  ChannelName,
-  ChannelOptions,
-  ChannelState,
-  Engine,
-  EngineHealth,
-  EngineLimits,
-  EngineStats,
-  EventsStoreStart,
-  EventsStoreSubscribeOptions,
-  OtherNode,
-  PeekOptions,
-  QueueCounters,
-  ReadOptions,
-  RequestOptions,
-  RequestType,
-  SendResult,
-  SettleResult,
-  SubscribeOptions,
-  Subscription,
-} from './engine.ts'
+export type { ChannelName, ChannelOptions, ChannelState } from './engine/channel-engine.ts'
+export type { Engine, EngineHealth, EngineLimits, EngineStats, OtherNode, QueueCounters } from './engine/engine.ts'
+export type { EventsStoreSubscribeOptions, SubscribeOptions } from './engine/event-engine.ts'
+export type { AppendResult, EventsStoreStart, ReadOptions } from './engine/events-store-engine.ts'
+export type { PeekOptions, SendResult, SettleResult } from './engine/queue-engine.ts'
+export type { RequestOptions, RequestType } from './engine/request-engine.ts'
+export type { Subscription } from './engine/subscription.ts'
 export { BROKER_ERRORS, BrokerError, isBrokerError } from './errors.ts'
 export type { BrokerErrorCode } from './errors.ts'
 export { ACTIVE_MS } from './handle/channels.ts'

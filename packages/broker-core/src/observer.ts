@@ -1,7 +1,7 @@
 import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
 import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
-import type { RequestType } from './engine.ts'
+import type { RequestType } from './engine/request-engine.ts'
 import type { BrokerErrorCode } from './errors.ts'
 import type { OutgoingMessage } from './message.ts'
 import type { RoutedCopy, RoutingFailure } from './routing/report.ts'

@@ -1,4 +1,4 @@
-import type { Subscription } from './engine.ts'
+import type { Subscription } from './engine/subscription.ts'
 
 /** A running subscription. It ends once: by its subscriber, by the signal, or by the engine. */
 export class OpenSubscription implements Subscription {

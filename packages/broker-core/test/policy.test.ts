@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import type { Policy } from '@signalbox/broker-core'
 import { Authorization, parsePolicy, POLICY_ACTIONS, RESOURCE_TYPES, PolicyError } from '@signalbox/broker-core'
@@ -164,7 +164,7 @@ describe('S4 - decisions', () => {
     closed()
     // A policy that takes its place meanwhile is the one that counts.
     authorization.replace(policy(...rules.slice(1)))
-    await vi.waitFor(() => expect(ended.toSorted()).toEqual([...clients, 'client-0-a'].toSorted()))
+    await expect.poll(() => ended.toSorted()).toEqual([...clients, 'client-0-a'].toSorted())
   })
 
   test('S4 - policy: the cache of decisions is bounded, and its eviction changes no decision', () => {

@@ -58,4 +58,5 @@ test.skipIf(!hasChromium)(
     await page.goto(await servePage())
     expect(await page.evaluate(`(${PAGE_PROGRAM})(${JSON.stringify(server.url)})`)).toEqual(RESULT)
   },
+  90_000,
 )

@@ -27,12 +27,12 @@ test('guide - the programs of the page run against a server', async () => {
   onTestFinished(() => rmSync(file))
   writeFileSync(file, program.join('\n').replaceAll('http://127.0.0.1:9090', server.url))
   const run = promisify(execFile)
-  const { stdout } = await run(process.execPath, ['--conditions=@signalbox/source', file], { timeout: 30_000 })
+  const { stdout } = await run(process.execPath, ['--conditions=@signalbox/source', file], { timeout: 60_000 })
   // The subscriber prints its event when it arrives.
   const lines = stdout.trimEnd().split('\n')
   expect(lines.toSorted()).toEqual(['1 12', '7 1', '9.5', '[]', 'orders.eu 7', 'ran to its end'])
   expect(lines.at(-1)).toBe('ran to its end')
-})
+}, 90_000)
 
 test('guide - the page lists every code of the client', () => {
   const [, table = ''] = /<!-- codes of the client -->(.*)<!-- \/codes -->/s.exec(GUIDE) ?? []

@@ -2,9 +2,9 @@ import type { ChildProcess } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { freePort } from '@signalbox/testkit/free-port'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 const MAIN = fileURLToPath(new URL('../../../apps/server/scripts/start.js', import.meta.url))
@@ -15,29 +15,48 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
+/** The number of times that a server is started which ends before it is ready. */
+const START_TRIES = 10
+
 /** A real server in a process of its own, which can be killed and started again at the same address. */
 export class TestServer implements AsyncDisposable {
-  readonly url: string
   readonly #folder: TemporaryFolder
   readonly #env: Readonly<Record<string, string>>
+  #port = 0
   #child: ChildProcess | undefined
 
-  private constructor(port: number, folder: TemporaryFolder, env: Readonly<Record<string, string>>) {
-    this.url = `http://127.0.0.1:${port}`
+  private constructor(folder: TemporaryFolder, env: Readonly<Record<string, string>>) {
     this.#folder = folder
-    this.#env = { HTTP_PORT: String(port), API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: folder.join('store'), ...env }
+    this.#env = { API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: folder.join('store'), ...env }
   }
 
   static async start(env: Readonly<Record<string, string>> = {}): Promise<TestServer> {
-    const server = new TestServer(await freePort(), await TemporaryFolder.create('client'), env)
+    const server = new TestServer(await TemporaryFolder.create('client'), env)
     await server.start()
     return server
   }
 
-  /** Resolves when the server is ready. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`
+  }
+
+  /** Resolves when the server is ready, at its former address. Another process may have its port for a moment. */
   async start(): Promise<void> {
+    for (let tries = 0; tries < START_TRIES; tries++) {
+      const port = await this.#spawn()
+      if (port !== undefined) {
+        this.#port = port
+        return
+      }
+      await pause(500)
+    }
+    throw new Error('the server ended before it was ready')
+  }
+
+  /** Returns the port of the server; `undefined` if it has ended. */
+  async #spawn(): Promise<number | undefined> {
     const child = spawn(process.execPath, ['--conditions=@signalbox/source', MAIN], {
-      env: { ...process.env, ...this.#env },
+      env: { ...process.env, ...this.#env, HTTP_PORT: String(this.#port) },
       stdio: ['ignore', 'pipe', 'inherit'],
     })
     running.add(child)
@@ -45,10 +64,11 @@ export class TestServer implements AsyncDisposable {
     for await (const line of createInterface({ input: child.stdout })) {
       if (line.includes('signalbox ready')) {
         child.stdout.resume()
-        return
+        return Number(/"http":"http:\/\/[^"]+:(\d+)"/.exec(line)?.[1])
       }
     }
-    throw new Error('the server ended before it was ready')
+    running.delete(child)
+    return undefined
   }
 
   /** Ends the process as a crash or as an operator does. */

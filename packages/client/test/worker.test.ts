@@ -49,14 +49,14 @@ test('worker - the lease is renewed while the handler runs', async () => {
   const gate = new Gate()
   let aborted = false
   let runs = 0
-  const pool = queue.work({ lease: '1s' }, async (_data, { signal }) => {
+  const pool = queue.work({ lease: '3s' }, async (_data, { signal }) => {
     runs++
     await gate.opened
     aborted = signal.aborted
   })
   await until(() => runs === 1)
   // Another receiver waits for longer than the lease.
-  expect(await queue.receive({ wait: '3s' }).next()).toMatchObject({ done: true })
+  expect(await queue.receive({ wait: '4s' }).next()).toMatchObject({ done: true })
   gate.open()
   await pool.drain()
   expect([runs, aborted]).toEqual([1, false])

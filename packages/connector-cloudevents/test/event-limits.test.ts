@@ -115,7 +115,7 @@ test('limits - a deep message that another version or surface stored leaves as d
 test('limits - a reason of a rejection that is nested too deep is taken as text', async () => {
   const { post, subscribe, user } = await openCe()
   const stream = await subscribe('commands?channel=c')
-  const command = user.commands.send('c', { body: Buffer.from('{}') }, { timeoutMs: 5000 })
+  const command = user.commands.send('c', { body: Buffer.from('{}') }, { timeoutMs: 20_000 })
   const { brokerrequestid } = await stream.nextJson()
   const text = nested(200)
   const head = { 'ce-specversion': '1.0', 'ce-id': '1', 'ce-source': '/t', 'ce-type': 't' }

@@ -4,11 +4,11 @@ import { until } from '@signalbox/testkit/until'
 import { event, openCe } from './ce-server.ts'
 
 test('CE-15 - streams: a command or query under way keeps its stream from being idle', async () => {
-  const { post, subscribe } = await openCe({ maxSseIdleSeconds: 0.2 })
+  const { post, subscribe } = await openCe({ maxSseIdleSeconds: 1 })
   const stream = await subscribe('commands?channel=c')
   const command = post('send/command?channel=c', event())
   const { brokerrequestid } = await stream.nextJson()
-  await new Promise((resolve) => setTimeout(resolve, 500))
+  await new Promise((resolve) => setTimeout(resolve, 1_300))
   expect(await post(`send/response?request_id=${brokerrequestid}`, event())).toMatchObject({ status: 202 })
   expect(await command).toMatchObject({ status: 202, is_error: false })
   await stream.ended

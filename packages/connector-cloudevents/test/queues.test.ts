@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { connect } from 'node:net'
 
+import { AdmissionControl } from '@signalbox/http-kit'
 import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
@@ -35,9 +36,10 @@ test('CE-12 - queues: a destructive receive removes the messages that it returns
 })
 
 test('CE-12 - queues: a receive waits for a first message', async () => {
-  const server = await openCe()
-  const waiting = server.post('queue/receive?channel=q&wait_timeout=20')
-  await new Promise((resolve) => setTimeout(resolve, 200))
+  const admission = new AdmissionControl()
+  const server = await openCe({ frontDoor: { admission } })
+  const waiting = server.post('queue/receive?channel=q&wait_timeout=60')
+  await until(() => admission.use.requests === 1)
   await server.post('queue/send', event({ subject: 'q' }))
   expect(ids(await waiting)).toEqual(['1'])
 })
@@ -67,16 +69,17 @@ test('CE-12, M14 - queues: a destructive read is settled after the answer, at on
 })
 
 test('CE-12 - queues: a client that disconnects while it waits receives no message', async () => {
-  const server = await openCe()
+  const admission = new AdmissionControl()
+  const server = await openCe({ frontDoor: { admission } })
   const aborter = new AbortController()
   const gone = fetch(`${server.base}/ce/queue/receive?channel=q&wait_timeout=60`, {
     method: 'POST',
     signal: aborter.signal,
   })
-  await until(async () => (await server.connections()) > 0)
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await until(() => admission.use.requests === 1)
   aborter.abort()
   await expect(gone).rejects.toThrow('aborted')
+  await until(() => admission.use.requests === 0)
   await server.post('queue/send', event({ subject: 'q' }))
   expect(await server.post('queue/receive?channel=q')).toMatchObject({ data: { messages: [{ receive_count: 1 }] } })
 })
@@ -111,7 +114,7 @@ test('CE-12 - queues: extend keeps a lease, and a nack with a delay makes the me
   const server = await openCe()
   const { post } = server
   await fill(server, 'q', 2)
-  const leased = await post('queue/receive?channel=q&max_messages=2&visibility_seconds=1')
+  const leased = await post('queue/receive?channel=q&max_messages=2&visibility_seconds=2')
   const [kept, rejected] = leased.data.messages.map(({ receipt }: { receipt: string }) => encodeURIComponent(receipt))
   expect(await post(`queue/extend?receipt=${kept}&visibility_seconds=60`)).toMatchObject({
     status: 200,
@@ -120,14 +123,14 @@ test('CE-12 - queues: extend keeps a lease, and a nack with a delay makes the me
     data: { settled: 1, lost: [] },
   })
   const begun = performance.now()
-  expect(await post(`queue/nack?receipt=${rejected}&delay_seconds=2`)).toMatchObject({
+  expect(await post(`queue/nack?receipt=${rejected}&delay_seconds=3`)).toMatchObject({
     is_error: false,
     message: '1 of 1 messages rejected',
   })
-  // The first lease of a second is over before the delay: both calls have replaced it.
+  // The first lease of two seconds is over before the delay: both calls have replaced it.
   const again = await post('queue/receive?channel=q&max_messages=2&wait_timeout=20&visibility_seconds=60')
   expect(again.data.messages.map((m: Loose) => [m.event.id, m.receive_count])).toEqual([['2', 2]])
-  expect(performance.now() - begun).toBeGreaterThan(1800)
+  expect(performance.now() - begun).toBeGreaterThan(2800)
   expect(await post(`queue/extend?receipt=made-up&visibility_seconds=60`)).toMatchObject({
     status: 200,
     is_error: true,
@@ -189,10 +192,10 @@ test('CE-12 - queues: every message that a killed consumer leased is delivered a
 })
 
 test('CE-12 - queues: at shutdown a waiting receive ends with an empty answer', async () => {
-  const server = await openCe()
+  const admission = new AdmissionControl()
+  const server = await openCe({ frontDoor: { admission } })
   const waiting = server.post('queue/receive?channel=q&wait_timeout=60')
-  await until(async () => (await server.connections()) > 0)
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  await until(() => admission.use.requests === 1)
   await server.connector.close()
   expect(await waiting).toMatchObject({ status: 200, data: { messages: [] } })
   expect(await server.post('queue/ack_all?channel=q')).toMatchObject({ status: 503, data: { code: 'SHUTTING_DOWN' } })

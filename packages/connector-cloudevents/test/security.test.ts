@@ -12,7 +12,7 @@ const authenticator: Authenticator = {
     const name = headers.authorization?.replace('Bearer ', '')
     if (name === 'broken') throw new Error('the key server is at https://secret.example')
     if (!name) throw new AuthenticationError('no token')
-    return { clientId: name, ...(name === 'soon' ? { expiresAt: Date.now() + 300 } : {}) }
+    return { clientId: name, ...(name === 'soon' ? { expiresAt: Date.now() + 1_500 } : {}) }
   },
 }
 

@@ -17,6 +17,7 @@ const cli = join(dirname(manifest), 'dist', 'index.js')
 describe('MCP conformance', () => {
   test.each(['server-initialize', 'ping', 'tools-list', 'dns-rebinding-protection'])(
     'conformance 0.1.16 - %s',
+    { timeout: 120_000 },
     async (scenario) => {
       const host = await startHost()
       // It writes its results below the folder it runs in.
@@ -25,7 +26,7 @@ describe('MCP conformance', () => {
       const { stdout, stderr } = await run(
         process.execPath,
         [cli, 'server', '--url', host.url, '--scenario', scenario],
-        { cwd: folder, timeout: 25_000 },
+        { cwd: folder, timeout: 100_000 },
       )
       const report = `${stdout}${stderr}`
       expect(report).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed, 0 warnings/)

@@ -134,14 +134,13 @@ describe('polls', () => {
   })
 
   test('M29 - maxAgeMs passes over older events and is no truncation', async () => {
-    const host = await startEventHost()
+    let ago = 120_000
+    const host = await startEventHost({ open: await storeOf('embedded', { now: () => Date.now() - ago }) })
     const { cursor } = await poll(host, {})
     await host.append('orders', 'old')
-    const oldest = (await poll(host, { cursor })).events[0]
-    await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(oldest?.timestamp ?? '') + 20)
+    ago = 0
     await host.append('orders', 'young')
-    const maxAgeMs = Date.now() - Date.parse(oldest?.timestamp ?? '') - 1
-    const polled = await poll(host, { cursor, maxAgeMs })
+    const polled = await poll(host, { cursor, maxAgeMs: 60_000 })
     expect([bodies(polled), polled.truncated]).toEqual([['young'], false])
     const none = await poll(host, { cursor, maxAgeMs: 0 })
     expect(none.truncated).toBe(false)

@@ -271,7 +271,7 @@ describe('M13 tool timeout', () => {
 
   test('M13 - calls that come while another is under way have their own time', async () => {
     const listed = Promise.withResolvers<readonly []>()
-    const host = await startHost({ agents: slowDirectory(listed.promise), toolTimeoutSeconds: 0.2 })
+    const host = await startHost({ agents: slowDirectory(listed.promise), toolTimeoutSeconds: 0.5 })
     const answers = await Promise.all([
       host.call('agent_list', {}),
       host.call('agent_list', {}),

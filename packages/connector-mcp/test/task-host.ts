@@ -71,7 +71,7 @@ export interface TaskHost {
 }
 
 /** Times that let a test see what takes seconds in operation. */
-const FAST = { afterMs: 20, leaseMs: 400 } as const
+export const FAST = { afterMs: 20, leaseMs: 400 } as const
 
 export async function startTaskHost(agents?: (system: BrokerHandle) => Promise<AgentDirectory>): Promise<TaskHost> {
   const engine = await openEmbeddedEngine({ path: testFolder() })
@@ -169,7 +169,7 @@ function nodeAt(port: number, failures: unknown[], operations: McpOperations, cl
     call: (name, args, options) => result(ask('tools/call', { name, arguments: args }, options)),
     async until(taskId, status) {
       let task: Task | undefined
-      await expect.poll(async () => (task = await get(taskId)).status, { timeout: 10_000, interval: 20 }).toBe(status)
+      await expect.poll(async () => (task = await get(taskId)).status, { timeout: 20_000, interval: 20 }).toBe(status)
       return task as unknown as Task
     },
     close,

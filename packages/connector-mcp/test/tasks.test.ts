@@ -1,11 +1,19 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
 import type { AuthenticationRequest } from '@signalbox/http-kit'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { brokerTaskStore } from '../src/index.ts'
-import { capabilities, slowResponder, startTaskHost } from './task-host.ts'
+import { capabilities, FAST, slowResponder, startTaskHost } from './task-host.ts'
 
 const QUERY = { channel: 'ask', body: 'x', timeout_seconds: 60 }
 const NO_TASKS = { 'io.modelcontextprotocol/clientCapabilities': {} }
+
+/** Stops the clock of tasks, so many milliseconds from now. Timers run on. */
+function stopTheClock(aheadMs: number): void {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + aheadMs })
+  onTestFinished(() => void vi.useRealTimers())
+}
 
 describe('M19 a call becomes a task', () => {
   test('M19 - a call without an answer after the time becomes a task, and its result can be read', async () => {
@@ -145,23 +153,25 @@ describe('M19 limits', () => {
 
   test('M19 - an expired task is unknown, and is removed from the store', async () => {
     const host = await startTaskHost()
-    const node = await host.node({ ttlMs: 300 })
+    const node = await host.node({ ttlMs: 60_000 })
     const { answer } = await slowResponder(host.user)
     const { taskId } = await node.call('query_send', QUERY)
     answer('done')
     await node.until(taskId, 'completed')
-    const unknown = async () => (await node.ask('tasks/get', { taskId })).error?.code
-    await expect.poll(unknown, { timeout: 5_000 }).toBe(-32602)
+    stopTheClock(61_000)
+    expect((await node.ask('tasks/get', { taskId })).error?.code).toBe(-32602)
     const store = brokerTaskStore(host.system, { shared: true })
-    await expect.poll(async () => (await store.last(taskId))?.head, { timeout: 5_000 }).toBeUndefined()
+    await expect.poll(async () => (await store.last(taskId))?.head).toBeUndefined()
   })
 
   test('M19 - a call that still runs keeps its task', async () => {
     const host = await startTaskHost()
-    const node = await host.node({ ttlMs: 100 })
+    const node = await host.node({ ttlMs: 10_000 })
     const { answer } = await slowResponder(host.user)
-    const { taskId, createdAt } = await node.call('query_send', QUERY)
-    await expect.poll(() => Date.now() - Date.parse(createdAt), { timeout: 5_000 }).toBeGreaterThan(600)
+    const { taskId } = await node.call('query_send', QUERY)
+    stopTheClock(20_000)
+    // The node looks for expired tasks four times in each lease.
+    await pause(2 * FAST.leaseMs)
     expect(await node.get(taskId)).toMatchObject({ status: 'working' })
     answer('done')
     await node.until(taskId, 'completed')
@@ -272,7 +282,7 @@ describe('M19 other nodes', () => {
     const [one, two] = [await host.node(), await host.node()]
     const { answer } = await slowResponder(host.user)
     const { taskId, createdAt } = await one.call('query_send', QUERY)
-    await expect.poll(() => Date.now() - Date.parse(createdAt), { timeout: 5_000 }).toBeGreaterThan(1_200)
+    await expect.poll(() => Date.now() - Date.parse(createdAt), { timeout: 20_000 }).toBeGreaterThan(1_200)
     expect(await two.get(taskId)).toMatchObject({ status: 'working' })
     answer('done')
     await two.until(taskId, 'completed')

@@ -7,6 +7,7 @@ import { fastify } from 'fastify'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { mcpConnector } from '../src/fastify.ts'
+import type { McpRequestEvent } from '../src/index.ts'
 import type { AgentDesk } from './agent-desk.ts'
 import { echoDesk } from './agent-desk.ts'
 import type { ToolBench } from './tool-bench.ts'
@@ -17,13 +18,16 @@ let bench: ToolBench
 let app: FastifyInstance
 let address: string
 let client: Client
+/** The finished requests to the server with agents. */
+const finished: McpRequestEvent[] = []
 
 beforeAll(async () => {
   let desk: AgentDesk | undefined
   bench = await openToolBench(async (system) => (desk = await echoDesk(system)))
   app = fastify({ forceCloseConnections: true })
   await app.register(mcpConnector(bench.broker).plugin, { prefix: '/plain' })
-  await app.register(mcpConnector(bench.broker, desk ? { agents: desk } : {}).plugin)
+  const hooks = { requestFinished: (event: McpRequestEvent) => void finished.push(event) }
+  await app.register(mcpConnector(bench.broker, { ...(desk ? { agents: desk } : {}), hooks }).plugin)
   address = await app.listen({ host: '127.0.0.1', port: 0 })
   client = await connect('/mcp')
 })
@@ -199,6 +203,8 @@ describe('tools - over HTTP with the official client', () => {
     await progress.promise
     controller.abort('enough')
     await expect(waiting).rejects.toThrow('enough')
+    // The client does not wait for the answer to its notification.
+    await expect.poll(() => finished.filter(({ outcome }) => outcome === 'cancelled')).toHaveLength(1)
     await success('queue_send', { channel: 'http.cancel', body: 'kept' })
     expect(await json('queue_receive', args)).toMatchObject([{ body: 'kept' }])
   })

@@ -102,8 +102,8 @@ describe('tools - leases', () => {
 
   test('M25 - queue_nack with a delay returns the message when the delay is over', async () => {
     const { receipt } = await leaseOne('later', 60)
-    const { text } = await bench.call('queue_nack', { receipts: [receipt], delay_seconds: 1 })
-    expect(text).toBe('1 of 1 messages rejected; they can be received again in 1 s.')
+    const { text } = await bench.call('queue_nack', { receipts: [receipt], delay_seconds: 2 })
+    expect(text).toBe('1 of 1 messages rejected; they can be received again in 2 s.')
     expect(await waiting('later')).toBe(0)
     expect(await lease('later', 60, 10)).toEqual([expect.objectContaining({ body: 'work', receive_count: 2 })])
   })
@@ -118,9 +118,9 @@ describe('tools - leases', () => {
   })
 
   test('M25 - queue_extend keeps the message from others after the first lease', async () => {
-    const { receipt } = await leaseOne('extended', 1)
+    const { receipt } = await leaseOne('extended', 2)
     await bench.call('queue_extend', { receipts: [receipt], lease_seconds: 60 })
-    expect(await lease('extended', 60, 2)).toEqual([])
+    expect(await lease('extended', 60, 3)).toEqual([])
     expect((await bench.call('queue_ack', { receipts: [receipt] })).structuredContent).toEqual({ settled: 1, lost: [] })
   })
 

@@ -13,7 +13,7 @@ beforeAll(async () => {
   agent = await EchoAgent.start()
   await agent.register(server, TRANSLATOR)
   await agent.register(server, { agent_id: 'planner', name: 'Planner', instance_id: 'a' })
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   await server?.[Symbol.asyncDispose]()
@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.keyboard.press('/')
     await page.keyboard.type('transl')
     await page.getByRole('row', { name: /planner/ }).waitFor({ state: 'detached' })
-    expect(new URL(page.url()).hash).toBe('#/agents?search=transl')
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/agents?search=transl')
     await page.getByRole('row', { name: /translator/ }).focus()
     await page.keyboard.press('Enter')
     await page.getByRole('heading', { level: 1, name: 'Translator' }).waitFor()

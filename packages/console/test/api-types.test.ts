@@ -12,4 +12,4 @@ test('console - the types of the API are those of the OpenAPI document', async (
   const file = new URL('../src/page/api/management.d.ts', import.meta.url)
   const isCurrent = plain(readFileSync(file, 'utf8')) === plain(await managementTypes())
   expect(isCurrent, 'run `npm run api-types -w @signalbox/console`').toBe(true)
-})
+}, 120_000)

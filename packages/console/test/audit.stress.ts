@@ -1,6 +1,6 @@
 import { text } from 'node:stream/consumers'
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
 import { closeBrowser, hasBrowser, openPage } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
@@ -15,11 +15,20 @@ beforeAll(async () => {
   const numbers = Array.from({ length: QUEUES }, (_, number) => number)
   await Promise.all(numbers.map((number) => server.act('create_channel', { type: 'queues', channel: `q${number}` })))
   await server.act('purge_queue', { channel: 'q7' })
-}, 60_000)
+  // The server stores entries after its answers, and the page reads the log once.
+  await vi.waitUntil(async () => (await storedEntries()) === QUEUES + 1, { timeout: 120_000 })
+})
 afterAll(async () => {
   await closeBrowser()
   await server?.[Symbol.asyncDispose]()
 })
+
+/** Returns the number of entries in the log. */
+async function storedEntries(): Promise<number> {
+  const response = await fetch(`${server.api}/api/audit?limit=1000`)
+  const { data } = (await response.json()) as { readonly data: { readonly items: readonly unknown[] } }
+  return data.items.length
+}
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {
   test('console - older entries are read as the operator scrolls', async () => {
@@ -36,7 +45,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.getByLabel('Action').fill('purge_queue')
     await page.keyboard.press('Enter')
     await page.getByText('1 entries, to the end of the log').waitFor()
-    expect(new URL(page.url()).hash).toBe('#/audit?action=purge_queue')
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/audit?action=purge_queue')
     await page.reload()
     await page.getByText('1 entries, to the end of the log').waitFor()
     await page.getByRole('row', { name: /purge_queue/ }).focus()

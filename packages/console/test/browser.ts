@@ -10,6 +10,9 @@ export const hasBrowser = hasChromium
 
 const shared = inject('chromium')
 
+/** The time for each step of a test, on a machine that does other work. */
+const WAIT_MS = 90_000
+
 let context: Promise<BrowserContext> | undefined
 
 /** Pages that no test uses: to load the next place costs half of what a new page with its process costs. */
@@ -17,7 +20,10 @@ const idle: Page[] = []
 
 async function openContext(): Promise<BrowserContext> {
   const browser: Browser = shared === undefined ? await startChromium() : await connectChromium(shared)
-  return browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
+  const opened = await browser.newContext({ locale: 'en-GB', timezoneId: 'Europe/Berlin', reducedMotion: 'reduce' })
+  // No test is about the time that a page takes, unless it measures it.
+  opened.setDefaultTimeout(WAIT_MS)
+  return opened
 }
 
 /** Closes the browser of this file's tests, unless other files use it. */
@@ -69,6 +75,11 @@ export async function openPage(url: string, options: OpenOptions = {}): Promise<
   await page.goto(url)
   await page.getByRole('heading', { level: 1 }).waitFor()
   return { page, context: page.context(), problems, foreign }
+}
+
+/** Goes to a screen by its keys. They are one call, because the letter counts for 1.5 s after `g` only. */
+export async function goTo(page: Page, key: string): Promise<void> {
+  await page.keyboard.type(`g${key}`)
 }
 
 /** Leaves nothing of a test in the page, and keeps it for the next one. */

@@ -16,8 +16,8 @@ const MAIN = fileURLToPath(new URL('../../../apps/server/scripts/start.js', impo
 export class CrashingServer extends Server {
   readonly #process: ServerProcess
 
-  private constructor(folder: TemporaryFolder, urls: ServerUrls, process: ServerProcess) {
-    super(folder, urls, () => process.stop())
+  private constructor(folder: TemporaryFolder, urls: ServerUrls, process: ServerProcess, settings: Settings) {
+    super(folder, urls, () => process.stop(), settings)
     this.#process = process
   }
 
@@ -28,7 +28,7 @@ export class CrashingServer extends Server {
     const api = await freePort()
     const urls = { http: `http://127.0.0.1:${http}`, api: `http://127.0.0.1:${api}` }
     const process = new ServerProcess({ ...settingsOf(folder, http, api), ...settings })
-    const server = new CrashingServer(folder, urls, process)
+    const server = new CrashingServer(folder, urls, process, settings)
     await server.resume()
     return server
   }

@@ -7,7 +7,7 @@ import { Estate } from './estate.ts'
 let estate: Estate
 beforeAll(async () => {
   if (hasBrowser) estate = await Estate.start()
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   await estate?.[Symbol.asyncDispose]()
@@ -46,7 +46,6 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     ['dark', 390],
   ] as const)(
     'console - dialogs have no accessibility violation, %s at %i, and close with Escape',
-    { timeout: 120_000 },
     async ([scheme, width]) => {
       const watched = await openPage(estate.server.console, { scheme, width })
       const { page } = watched

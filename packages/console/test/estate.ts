@@ -2,10 +2,12 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { Server as HttpServer } from 'node:http'
+import { relative } from 'node:path'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { EchoAgent, TRANSLATOR } from './agents.ts'
+import type { Settings } from './server.ts'
 import { Server } from './server.ts'
 import { fill } from './traffic.ts'
 
@@ -28,6 +30,15 @@ const PLAIN: Texts = {
   caller: 'shop-*',
 }
 
+interface EstateOptions {
+  /** @default those of a shop */
+  readonly texts?: Texts
+  /** Further settings of the server. */
+  readonly settings?: Settings
+  /** The folder of the policy and the routes, which the page shows relative to that of the process. @default a new one */
+  readonly folder?: TemporaryFolder
+}
+
 /** A server that has something to show on every screen: channels, dead letters, agents, tasks, streams, webhooks, a policy, routes. */
 export class Estate implements AsyncDisposable {
   readonly server: Server
@@ -38,9 +49,10 @@ export class Estate implements AsyncDisposable {
     this.#stack = stack
   }
 
-  static async start(texts: Texts = PLAIN): Promise<Estate> {
+  static async start({ texts = PLAIN, settings = {}, folder: given }: EstateOptions = {}): Promise<Estate> {
     await using stack = new AsyncDisposableStack()
-    const folder = stack.use(await TemporaryFolder.create('estate'))
+    const folder = given ?? stack.use(await TemporaryFolder.create('estate'))
+    const file = (name: string): string => relative('', folder.join(name))
     const rules = [
       { clients: texts.caller, actions: 'send', patterns: 'queues', channels: 'secret.*', effect: 'deny' },
       { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' },
@@ -54,17 +66,18 @@ export class Estate implements AsyncDisposable {
     await writeFile(folder.join('routes.json'), JSON.stringify(routes))
     const server = stack.use(
       await Server.start({
-        ROUTING_FILE: folder.join('routes.json'),
+        ROUTING_FILE: file('routes.json'),
         AUTHORIZATION_ENABLE: 'true',
-        AUTHORIZATION_POLICY_FILE: folder.join('policy.yaml'),
+        AUTHORIZATION_POLICY_FILE: file('policy.yaml'),
         WEBHOOKS_ENABLE: 'true',
-        WEBHOOKS_KEY_FILE: folder.join('webhooks.key'),
+        WEBHOOKS_KEY_FILE: file('webhooks.key'),
         WEBHOOKS_ALLOW: '127.0.0.1',
+        ...settings,
       }),
     )
     await fill(server)
     await useAgents(server, stack.use(await EchoAgent.start()), texts, stack)
-    await useWebhooks(server, await openEndpoint(stack))
+    for (const channel of ['ledger', 'archive']) await subscribeWebhook(server, channel, await openEndpoint(stack))
     await useMessages(server, texts)
     stack.adopt(waitForAnswer(server, texts), (ended) => ended.abort())
     return new Estate(server, stack.move())
@@ -102,11 +115,16 @@ async function useAgents(
 }
 
 /** Opens a stream of an agent, and reads it until the signal ends it. */
-async function openStream(server: Server, text: string, signal: AbortSignal): Promise<void> {
+export async function openStream(
+  server: Server,
+  text: string,
+  signal: AbortSignal,
+  client = 'assistant',
+): Promise<void> {
   const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text }] }
   await fetch(`${server.http}/a2a/translator`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...server.headersOf(client) },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
     signal,
   })
@@ -115,7 +133,7 @@ async function openStream(server: Server, text: string, signal: AbortSignal): Pr
 }
 
 /** Calls an agent that does not answer, as a client with tasks does: the call becomes a task. */
-export async function startTask(server: Server): Promise<unknown> {
+export async function startTask(server: Server, message = 'wait', client = 'assistant'): Promise<unknown> {
   const META = 'io.modelcontextprotocol'
   const response = await fetch(`${server.http}/mcp`, {
     method: 'POST',
@@ -125,6 +143,7 @@ export async function startTask(server: Server): Promise<unknown> {
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': 'tools/call',
       'mcp-name': 'agent_send',
+      ...server.headersOf(client),
     },
     body: JSON.stringify({
       jsonrpc: '2.0',
@@ -132,7 +151,7 @@ export async function startTask(server: Server): Promise<unknown> {
       method: 'tools/call',
       params: {
         name: 'agent_send',
-        arguments: { agent_id: 'translator', message: 'wait' },
+        arguments: { agent_id: 'translator', message },
         _meta: {
           [`${META}/protocolVersion`]: '2026-07-28',
           [`${META}/clientInfo`]: { name: 'estate', version: '1' },
@@ -144,10 +163,10 @@ export async function startTask(server: Server): Promise<unknown> {
   return response.json()
 }
 
-/** Opens an endpoint that accepts every delivery; returns its address. */
-async function openEndpoint(stack: AsyncDisposableStack): Promise<string> {
+/** Opens an endpoint that answers every delivery with a status; returns its address. */
+export async function openEndpoint(stack: AsyncDisposableStack, status = 204): Promise<string> {
   const endpoint = createServer((request, response) => {
-    response.writeHead(request.method === 'OPTIONS' ? 200 : 204, { 'WebHook-Allowed-Origin': '*' }).end()
+    response.writeHead(request.method === 'OPTIONS' ? 200 : status, { 'WebHook-Allowed-Origin': '*' }).end()
   })
   await once(endpoint.listen(0, '127.0.0.1'), 'listening')
   stack.defer(() => close(endpoint))
@@ -161,18 +180,18 @@ function close(endpoint: HttpServer): void {
   endpoint.close()
 }
 
-async function useWebhooks(server: Server, sink: string): Promise<void> {
-  for (const channel of ['ledger', 'archive']) {
-    const response = await fetch(`${server.http}/ce/subscriptions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        sink,
-        config: { channel, secret: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=' },
-      }),
-    })
-    if (response.status !== 201) throw new Error(`subscribe: ${response.status} ${await response.text()}`)
-  }
+export async function subscribeWebhook(
+  server: Server,
+  channel: string,
+  sink: string,
+  owner = 'accounting',
+): Promise<void> {
+  const response = await fetch(`${server.http}/ce/subscriptions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...server.headersOf(owner) },
+    body: JSON.stringify({ sink, config: { channel, secret: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=' } }),
+  })
+  if (response.status !== 201) throw new Error(`subscribe: ${response.status} ${await response.text()}`)
 }
 
 async function useMessages(server: Server, { body, tag }: Texts): Promise<void> {
@@ -199,7 +218,11 @@ function waitForAnswer(server: Server, { body }: Texts): AbortController {
     while (!ended.signal.aborted) {
       const response = await fetch(`${server.http}/mcp`, {
         method: 'POST',
-        headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+        headers: {
+          'content-type': 'application/json',
+          accept: 'application/json, text/event-stream',
+          ...server.headersOf('checkout'),
+        },
         body: JSON.stringify({
           jsonrpc: '2.0',
           id: 1,

@@ -3,6 +3,9 @@ import { fork } from 'node:child_process'
 import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
+/** Gives the servers the name of a host that is in `PICTURED_HOST`. */
+const HOST_NAME = new URL('host-name.ts', import.meta.url).href
+
 const HOST = fileURLToPath(new URL('../../../apps/server/test/support/servers.fixture.ts', import.meta.url))
 
 /** The URLs of the shared and the management listener. */
@@ -31,10 +34,15 @@ class Host {
   #output = ''
 
   constructor() {
-    const { PATH = '', NODE_COMPILE_CACHE } = process.env
+    const { PATH = '', NODE_COMPILE_CACHE, PICTURED_HOST } = process.env
+    const named = PICTURED_HOST === undefined ? [] : [`--import=${HOST_NAME}`]
     this.#child = fork(HOST, {
-      execArgv: ['--conditions=@signalbox/source', '--no-allocation-site-pretenuring'],
-      env: { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }) },
+      execArgv: ['--conditions=@signalbox/source', '--no-allocation-site-pretenuring', ...named],
+      env: {
+        PATH,
+        ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
+        ...(PICTURED_HOST === undefined ? {} : { PICTURED_HOST }),
+      },
       silent: true,
     })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

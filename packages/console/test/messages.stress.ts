@@ -8,7 +8,7 @@ import { fill } from './traffic.ts'
 let server: Server
 beforeAll(async () => {
   if (!hasBrowser) return
-  server = await Server.start()
+  server = await Server.start({ QUEUE_MAX_MESSAGES: '10000' })
   await fill(server)
 })
 afterAll(async () => {
@@ -29,10 +29,10 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const { page } = watched
     await page.getByRole('table', { name: 'Deepest queues' }).getByRole('link', { name: 'orders.south' }).waitFor()
     await page.getByRole('table', { name: 'Busiest channels' }).getByRole('link', { name: 'ledger' }).waitFor()
-    await page.getByRole('figure').first().locator('canvas').waitFor({ timeout: 20_000 })
+    await page.getByRole('figure').first().locator('canvas').waitFor()
     expect(await page.getByRole('figure').count()).toBe(6)
     await page.getByRole('button', { name: '1 min' }).click()
-    await expect.poll(() => page.url()).toContain('range=minute')
+    await page.waitForURL(/range=minute/)
     expectQuiet(watched)
   })
 
@@ -45,12 +45,41 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await expect.poll(names).toEqual(['orders.north', 'orders.south', 'orders.west'])
     await page.getByRole('button', { name: 'Depth' }).click()
     await expect.poll(names).toEqual(['orders.south', 'orders.west', 'orders.north'])
-    expect(page.url()).toContain('search=orders')
-    expect(page.url()).toContain('sort=depth')
+    await page.waitForURL(/search=orders.*sort=depth/)
     await page.reload()
     await expect.poll(names).toEqual(['orders.south', 'orders.west', 'orders.north'])
     await page.getByLabel('Type').selectOption('Events')
     await page.getByText('No channel matches the filters.').waitFor()
+    expectQuiet(watched)
+  })
+
+  test('console - the list of channels has the rates of those with traffic', async () => {
+    const watched = await open('channels?search=rates')
+    const { page } = watched
+    const row = page.getByRole('row', { name: /rates.one/ })
+    const traffic = async (): Promise<string> => {
+      await server.tool('events_publish', { channel: 'rates.one', body: '1' })
+      return (await row.count()) === 0 ? '' : row.innerText()
+    }
+    await expect.poll(traffic).toMatch(/\t[\d.]*[1-9][\d.]*\/s\t/)
+    expectQuiet(watched)
+  })
+
+  test('console - a channel has the settings that limit it, with links to them', async () => {
+    const watched = await open('channels/queues/orders.south')
+    const { page } = watched
+    const limits = page.locator('section', { has: page.getByRole('heading', { name: 'Limits' }) })
+    await limits.getByText('at most 10,000').waitFor()
+    expect(await limits.getByRole('link').allTextContents()).toEqual([
+      'QUEUE_MAX_MESSAGES',
+      'QUEUE_MAX_BYTES',
+      'MAX_BODY_BYTES',
+    ])
+    await limits.getByText('no limit').waitFor()
+    await limits.getByRole('link', { name: 'QUEUE_MAX_MESSAGES' }).click()
+    await page.getByText('environment QUEUE_MAX_MESSAGES').waitFor()
+    await page.goto(`${server.console}#/channels/events_store/ledger`)
+    await limits.getByText('STORE_MAX_AGE_SECONDS').waitFor()
     expectQuiet(watched)
   })
 
@@ -171,7 +200,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
       await page.keyboard.press('Escape')
       await dialog.waitFor({ state: 'detached' })
       await rows.nth(index).press('Enter')
-      await body.waitFor({ timeout: 20_000 })
+      await body.waitFor()
     }
     await page.goto(`${server.console}#/dead-letters?channel=hostile`)
     await page

@@ -1,15 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { closeBrowser, goTo, hasBrowser, openPage } from './browser.ts'
 import { CrashingServer } from './crashing-server.ts'
 import { SCREENS } from './screens.ts'
 
-const MAX_SECONDS = 8
+/** The page asks every 5 s. The rest is for a busy machine. */
+const MAX_SECONDS = 20
 
 let server: CrashingServer
 beforeAll(async () => {
   if (hasBrowser) server = await CrashingServer.start()
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   await server?.[Symbol.asyncDispose]()
@@ -60,16 +61,14 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const { page } = await openPage(server.console)
     // Their scripts are loaded, as a browser keeps them.
     for (const [key, title] of Object.entries(SCREENS)) {
-      await page.keyboard.press('g')
-      await page.keyboard.press(key)
+      await goTo(page, key)
       await page.getByRole('heading', { level: 1, name: title }).waitFor()
     }
     await server.stop()
-    await page.keyboard.press('g')
-    await page.keyboard.press('c')
+    await goTo(page, 'c')
     await page.getByText('Connection lost.').waitFor()
     await server.resume()
     await page.getByRole('table', { name: 'Channels' }).getByRole('link', { name: 'orders' }).waitFor()
-    expect(await page.getByText('Connection lost.').count()).toBe(0)
+    await expect.poll(() => page.getByText('Connection lost.').count()).toBe(0)
   })
 })

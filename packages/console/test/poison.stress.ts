@@ -10,7 +10,7 @@ beforeAll(async () => {
   if (!hasBrowser) return
   server = await Server.start()
   await fill(server)
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   await server?.[Symbol.asyncDispose]()

@@ -39,7 +39,7 @@ beforeAll(async () => {
     WEBHOOKS_KEY_FILE: folder.join('webhooks.key'),
     WEBHOOKS_ALLOW: '127.0.0.1',
   })
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   endpoint.close()
@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.keyboard.press('Enter')
     await page.getByText('✕ Denied').waitFor()
     await page.getByText('0, which denies').waitFor()
-    expect(page.url()).toContain('client=eve')
+    await expect.poll(() => page.url()).toContain('client=eve')
     await page.getByLabel('Caller').fill('bob')
     await page.keyboard.press('Enter')
     await page.getByText('✓ Allowed').waitFor()
@@ -87,7 +87,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     const link = page.getByRole('link', { name: 'ROUTING_FILE' })
     expect(await link.getAttribute('href')).toContain('configuration.md#routing_file')
     await page.getByRole('button', { name: 'Changed' }).click()
-    expect(new URL(page.url()).hash).toBe('#/settings?search=routing_file&show=changed')
+    await expect.poll(() => new URL(page.url()).hash).toBe('#/settings?search=routing_file&show=changed')
   })
 
   test('console - the routing table is a picture and a table, and its keys are text', async () => {

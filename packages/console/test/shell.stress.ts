@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { closeBrowser, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { closeBrowser, goTo, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { SCREENS } from './screens.ts'
 import { Server } from './server.ts'
 
 let server: Server
 beforeAll(async () => {
   if (hasBrowser) server = await Server.start()
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   await server?.[Symbol.asyncDispose]()
@@ -17,8 +17,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   test('console - every screen has no accessibility violation, light and dark', async () => {
     const { page } = await openPage(server.console)
     for (const [key, title] of Object.entries(SCREENS)) {
-      await page.keyboard.press('g')
-      await page.keyboard.press(key)
+      await goTo(page, key)
       await page.getByRole('heading', { level: 1, name: title }).waitFor()
       expect([title, await violationsOf(page)]).toEqual([title, []])
       // Of the same elements, another theme changes the colors alone.

@@ -10,7 +10,7 @@ let server: Server
 beforeAll(async () => {
   // The page shows the port of the settings.
   if (hasBrowser) server = await Server.start({ HTTP_PORT: String(await freePort()) })
-}, 60_000)
+})
 afterAll(async () => {
   await closeBrowser()
   await server?.[Symbol.asyncDispose]()

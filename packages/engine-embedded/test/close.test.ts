@@ -61,6 +61,6 @@ test('close - an engine that is not closed does not keep its process alive', asy
   const child = spawn(process.execPath, args, { cwd: import.meta.dirname, stdio: ['ignore', 'pipe', 'inherit'] })
   let printed = ''
   child.stdout.on('data', (data: Buffer) => (printed += data.toString()))
-  const [code] = await once(child, 'exit')
+  const [code] = await once(child, 'close')
   expect([printed.trim(), code]).toEqual(['done', 0])
 })

@@ -1,4 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import { expect, onTestFinished, test } from 'vitest'
 
 import Database from 'better-sqlite3'
@@ -195,28 +197,48 @@ test('damaged store - a list of channels that cannot be read is refused when the
   await expect(folder.open()).rejects.toMatchObject({ code: 'STORE_DAMAGED' })
 })
 
+/** An engine whose commits can be made to fail, with the kinds of the problems that it reports. */
+async function openFailing(folder: Folder, limit: number) {
+  const faults = new Int32Array(new SharedArrayBuffer(4))
+  const problems: EmbeddedEngineProblem['kind'][] = []
+  const options = { path: folder.path, onProblem: ({ kind }: EmbeddedEngineProblem) => void problems.push(kind) }
+  const engine = await openEngine(options, faults, { firstMs: 1, lastMs: 4, limit, steadyMs: 60_000 })
+  return { engine, faults, problems }
+}
+
 test('failed store - a store that fails repeatedly stays closed, with a report', async () => {
   await using folder = await Folder.make()
-  const faults = new Int32Array(new SharedArrayBuffer(4))
-  const problems: EmbeddedEngineProblem[] = []
-  const options = { path: folder.path, onProblem: (problem: EmbeddedEngineProblem) => problems.push(problem) }
-  await using engine = await openEngine(options, faults, { firstMs: 1, lastMs: 4, limit: 3, steadyMs: 60_000 })
+  const { engine, faults, problems } = await openFailing(folder, 3)
+  await using _ = engine
   Atomics.store(faults, 0, 2)
   await eventually(async () => {
     await expect(engine.queues.send('queue', queued('x'))).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
     expect((await engine.health()).checks[0]?.detail).toContain('stays closed')
-  })
-  expect(problems.map(({ kind }) => kind)).toEqual([
-    'failed',
-    'healed',
-    'failed',
-    'healed',
-    'failed',
-    'healed',
-    'failed',
-  ])
+  }, 50_000)
+  expect(problems).toEqual(['failed', 'healed', 'failed', 'healed', 'failed', 'healed', 'failed'])
   Atomics.store(faults, 0, 0)
   await expect(engine.queues.send('queue', queued('x'))).rejects.toMatchObject({
     details: { reason: expect.stringContaining('stays closed') },
   })
+}, 60_000)
+
+test('failed store - a store that fails as soon as it is open again is not reported as open', async () => {
+  await using folder = await Folder.make()
+  const { engine, faults, problems } = await openFailing(folder, 1)
+  await using _ = engine
+  Atomics.store(faults, 0, 2)
+  await expect(engine.queues.send('queue', queued('x'))).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+  // Sent until one waits for the thread that opens the store again.
+  const endsSoon = async (): Promise<boolean> => {
+    const outcome = { ended: false }
+    const end = (): void => void (outcome.ended = true)
+    engine.queues.send('queue', queued('x')).then(end, end)
+    for (let turns = 0; turns < 10; turns++) await nextTurn()
+    return outcome.ended
+  }
+  while (problems.length < 3 && (await endsSoon()));
+  // Meanwhile the thread opens the store and fails, and both messages arrive together.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_500)
+  await expect.poll(async () => (await engine.health()).checks[0]?.detail).toContain('stays closed')
+  expect(problems).toEqual(['failed', 'healed', 'failed'])
 })

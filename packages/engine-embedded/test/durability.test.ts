@@ -73,4 +73,4 @@ test('durability - after kill -9 every confirmed message exists, and every ackno
     const state = await engine.channels.info('events_store', 'log')
     expect(state?.eventsStore?.entries).toBe(entries.length)
   }
-})
+}, 120_000)

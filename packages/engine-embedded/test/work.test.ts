@@ -59,11 +59,18 @@ test('work - a message whose handler throws is tried again after the backoff', a
 test('work - the lease is renewed while the handler runs', async () => {
   const caller = await openCaller()
   let receives = 0
+  let renewals = 0
   const done = Promise.withResolvers<void>()
-  await using pool = caller.queues.work('jobs', { lease: '300ms', concurrency: 2 }, async () => {
+  const extend = caller.queues.extend.bind(caller.queues)
+  caller.queues.extend = async (receipts, leaseMs) => {
+    const result = await extend(receipts, leaseMs)
+    // A lease has three renewals in its time.
+    if (++renewals === 4) done.resolve()
+    return result
+  }
+  await using pool = caller.queues.work('jobs', { lease: '1500ms', concurrency: 2 }, async () => {
     receives++
-    await new Promise((resolve) => setTimeout(resolve, 1200))
-    done.resolve()
+    await done.promise
   })
   await caller.queues.send('jobs', { body: 'long' })
   await done.promise

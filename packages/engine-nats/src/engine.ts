@@ -144,15 +144,17 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.events.close()
     this.requests.close()
     try {
-      await this.queues.close()
+      this.queues.end()
       await this.eventsStore.close()
+      storedChannels.stop()
+      // Before the queues return the deliveries without a receiver: some arrive until then.
+      await pulls.close()
+      await this.queues.close()
       if (connection.connected) await counters.stop()
     } catch (error) {
       settings.onProblem({ kind: 'failed', message: `closing the engine failed: ${messageOf(error)}`, error })
     }
     peers.stop()
-    storedChannels.stop()
-    pulls.close()
     if (connection.connected) await connection.nc.flush().catch(() => {})
     await connection.close()
   }

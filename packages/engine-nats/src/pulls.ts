@@ -51,6 +51,7 @@ export class Pulls {
   readonly #connection: Connection
   readonly #free: Slot[] = []
   readonly #slots = new Set<Slot>()
+  #closed = false
 
   constructor(connection: Connection) {
     this.#connection = connection
@@ -59,8 +60,12 @@ export class Pulls {
     })
   }
 
-  /** Requests messages. Calls `onMessage` for each as it arrives, even after the pull ended as `lost`. */
+  /**
+   * Requests messages. Calls `onMessage` for each as it arrives, even after the pull ended as `lost`. After a close it ends
+   * as `gone`.
+   */
   pull(stream: string, consumer: string, options: PullOptions, onMessage: (message: Msg) => void): Promise<PullEnd> {
+    if (this.#closed) return Promise.resolve('gone')
     const { promise, resolve } = Promise.withResolvers<PullEnd>()
     const { batch, waitMs, maxBytes } = options
     const heartbeat = waitMs >= 2 * HEARTBEAT_MS
@@ -158,7 +163,15 @@ export class Pulls {
     this.#connection.nc.publish(reply, NAK)
   }
 
-  close(): void {
+  /**
+   * Ends all pulls. Resolves when no message can arrive any more. Until then the pulls pass on the messages that the servers
+   * had already sent, so that the node can return them.
+   */
+  async close(): Promise<void> {
+    this.#closed = true
+    if (this.#connection.connected) {
+      await Promise.allSettled(Array.from(this.#slots, ({ subscription }) => subscription.drain()))
+    }
     for (const slot of this.#slots) {
       slot.pull?.end('gone')
       clearTimeout(slot.pull?.timer)

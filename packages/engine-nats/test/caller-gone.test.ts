@@ -9,7 +9,7 @@ import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { outgoing, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
-const PATIENT = { timeout: 10_000 }
+const PATIENT = { timeout: 20_000 }
 
 let collect: () => void
 

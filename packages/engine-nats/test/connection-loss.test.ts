@@ -12,7 +12,7 @@ import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 20_000 }
-const QUICK = { patienceMs: 200, requestTimeoutMs: 1_000 }
+const QUICK = { patienceMs: 200, requestTimeoutMs: 2_000 }
 
 async function codeOf(call: Promise<unknown>): Promise<unknown> {
   try {
@@ -46,7 +46,8 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
       node.channels.create('queues', 'new'),
     ]
     expect(new Set(await Promise.all(calls.map(codeOf)))).toEqual(new Set(['ENGINE_UNAVAILABLE']))
-    expect(performance.now() - started).toBeLessThan(5_000)
+    // Sooner than any of them would end by itself.
+    expect(performance.now() - started).toBeLessThan(9_000)
     await server.start()
     await vi.waitFor(async () => expect((await node.health()).ok).toBe(true), PATIENT)
     const [delivery] = await node.queues.receive('q', RECEIVE)
@@ -98,7 +99,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     const heard = performance.now()
     server.pause()
     await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toContain('disconnected'), PATIENT)
-    expect(performance.now() - heard).toBeLessThan(9_000)
+    expect(performance.now() - heard).toBeLessThan(15_000)
     server.resume()
     await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toContain('healed'), PATIENT)
   })

@@ -5,6 +5,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { CLIENT, queued, RECEIVE } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
+const PATIENT = { timeout: 20_000 }
 const MAX_PAYLOAD = 65_536
 const DEAD = { maxReceiveCount: 1, deadLetterQueue: 'd'.repeat(255) }
 
@@ -47,8 +48,8 @@ describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
     await rejectAll(node, 'q')
     await vi.waitFor(async () => {
       expect((await node.channels.info('queues', 'q'))?.queue).toMatchObject({ waiting: 0, deadLettered: accepted })
-    })
-    expect((await node.channels.info('queues', DEAD.deadLetterQueue))?.queue?.waiting).toBe(accepted)
+      expect((await node.channels.info('queues', DEAD.deadLetterQueue))?.queue?.waiting).toBe(accepted)
+    }, PATIENT)
     expect(problems.filter(({ kind }) => kind === 'failed')).toEqual([])
     // Nothing is kept for what cannot be dead-lettered.
     await node.queues.send('plain', queued('x'.repeat(MAX_PAYLOAD - 1_000), { deadLetterQueue: 'd' }))

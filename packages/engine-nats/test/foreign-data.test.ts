@@ -12,7 +12,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { outgoing, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
-const PATIENT = { timeout: 10_000 }
+const PATIENT = { timeout: 20_000 }
 
 /** Somebody else who may write into the servers. */
 async function stranger(url: string): Promise<NatsConnection> {
@@ -93,7 +93,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     const problems: NatsEngineProblem[] = []
     const node = await openNode(server, {
       servers: [as('node:a')],
-      requestTimeoutMs: 500,
+      requestTimeoutMs: 1_500,
       onProblem: (problem) => problems.push(problem),
     })
     await node.queues.send('good', queued('x'))

@@ -17,7 +17,7 @@ describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
       expect(await one.channels.delete('queues', name)).toBe(true)
     }
     await one.events.publish('kept', queued('x'))
-    await vi.waitFor(async () => expect(await two.channels.list('queues')).toEqual([]), { timeout: 5_000 })
+    await vi.waitFor(async () => expect(await two.channels.list('queues')).toEqual([]), { timeout: 20_000 })
     // Each minute; what is new is dropped the second time.
     for (const node of [one, two, one, two]) node.channels.forgetting.look()
     const connection = await connect({ servers: server.url })
@@ -31,7 +31,7 @@ describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
       },
     })
     connection.publish('signalbox.nodes.hello', '{"node":"BBBBBBBBBBBBBBBB"}')
-    await vi.waitFor(() => expect(keys.size).toBe(2), { timeout: 5_000 })
+    await vi.waitFor(() => expect(keys.size).toBe(2), { timeout: 20_000 })
     expect([...keys.values()].flat()).toEqual(['events kept'])
   })
 })

@@ -9,7 +9,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { outgoing, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
-const PATIENT = { timeout: 10_000 }
+const PATIENT = { timeout: 20_000 }
 
 /** JetStream as an administrator sees it. */
 async function managerOf(url: string) {
@@ -72,14 +72,14 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
 
   test('start - without JetStream, or with more replicas than servers, the error names the cause', async () => {
     const without = await startServer({ jetstream: false })
-    const refused = openNatsEngine({ servers: [without.url], waitForServers: false, requestTimeoutMs: 500 })
+    const refused = openNatsEngine({ servers: [without.url], waitForServers: false, requestTimeoutMs: 3_000 })
     await expect(refused).rejects.toMatchObject({ code: 'JETSTREAM_MISSING' })
     const problems: NatsEngineProblem[] = []
     const leaving = new AbortController()
     const waiting = openNatsEngine({
       servers: [without.url],
       signal: leaving.signal,
-      requestTimeoutMs: 500,
+      requestTimeoutMs: 3_000,
       onProblem: (problem) => problems.push(problem),
     })
     await vi.waitFor(() => expect(problems.map(({ kind }) => kind)).toEqual(['disconnected']), PATIENT)

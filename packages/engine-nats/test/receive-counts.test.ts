@@ -5,14 +5,14 @@ import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { CLIENT, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
-const PATIENT = { timeout: 10_000 }
+const PATIENT = { timeout: 20_000 }
 const ONCE = { maxReceiveCount: 1, deadLetterQueue: 'dead' }
 
 describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
   test('C2 - a delayed message that may be received once is delivered, however often it came early', async () => {
     const server = await startServer()
     const one = await openNode(server, { ackWaitMs: 1_000 })
-    await one.queues.send('q', queued('x', { delayMs: 1_500, ...ONCE }))
+    await one.queues.send('q', queued('x', { delayMs: 3_000, ...ONCE }))
     expect(await one.queues.receive('q', { ...RECEIVE, waitMs: 200 })).toEqual([])
     const [delivery] = await one.queues.receive('q', RECEIVE)
     expect(delivery?.message.receiveCount).toBe(1)

@@ -26,6 +26,6 @@ describe.skipIf(NATS_SERVER === undefined)('statistics', () => {
     await observer.flush()
     expect(asked).toBe(QUEUES)
     await node.queues.send('q0', queued('y'))
-    await vi.waitFor(async () => expect((await node.stats()).queues.waiting).toBe(QUEUES), { timeout: 5_000 })
+    await vi.waitFor(async () => expect((await node.stats()).queues.waiting).toBe(QUEUES), { timeout: 20_000 })
   })
 })

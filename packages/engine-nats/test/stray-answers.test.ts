@@ -6,6 +6,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { CLIENT, outgoing, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
+const PATIENT = { timeout: 20_000 }
 const REQUESTS = '$JS.API.CONSUMER.MSG.NEXT'
 const ONE = JSON.stringify({ batch: 1, expires: 20_000_000_000 })
 
@@ -28,7 +29,7 @@ async function nodeAndEavesdropper() {
       const subject = [...inboxes.keys()].find(wanted)
       if (subject === undefined) throw new Error('nobody asks yet')
       return subject
-    })
+    }, PATIENT)
   /** Subscribes to an events store; resolves with what comes, and what the node asks the servers for it. */
   const follow = async (eventsStore: string) => {
     const before = new Set(inboxes.keys())
@@ -67,10 +68,10 @@ describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () =
     await ask(long.subject, inboxes.get(short.subject))
     for (const body of ['1', '2', '3']) {
       await node.eventsStore.append('long', outgoing(body))
-      await vi.waitFor(() => expect(long.seen).toContain(body), { timeout: 15_000 })
+      await vi.waitFor(() => expect(long.seen).toContain(body), PATIENT)
     }
     for (const body of ['a', 'b']) await node.eventsStore.append('short', outgoing(body))
-    await vi.waitFor(() => expect(short.seen).toEqual(['a', 'b']), { timeout: 15_000 })
+    await vi.waitFor(() => expect(short.seen).toEqual(['a', 'b']), PATIENT)
     expect(long.seen).toEqual(['1', '2', '3'])
   })
 
@@ -79,11 +80,11 @@ describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () =
     const { seen, subject } = await follow('log')
     const taken = await take(subject)
     await node.eventsStore.append('log', outgoing('1'))
-    await vi.waitFor(() => expect(seen).toEqual(['1']))
+    await vi.waitFor(() => expect(seen).toEqual(['1']), PATIENT)
     await node.eventsStore.append('log', outgoing('2'))
-    await vi.waitFor(() => expect(taken).toHaveLength(1))
+    await vi.waitFor(() => expect(taken).toHaveLength(1), PATIENT)
     for (const body of ['3', '4']) await node.eventsStore.append('log', outgoing(body))
-    await vi.waitFor(() => expect(seen).toEqual(['1', '2', '3', '4']), { timeout: 15_000 })
+    await vi.waitFor(() => expect(seen).toEqual(['1', '2', '3', '4']), PATIENT)
   })
 
   test('CL-6 - a queue’s message in the answer to a subscriber’s request is rejected', async () => {
@@ -101,6 +102,6 @@ describe.skipIf(NATS_SERVER === undefined)('answers that are late or lost', () =
     expect(again && text(again.message)).toBe('second')
     expect(await node.queues.ack([again?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
     await node.eventsStore.append('log', outgoing('a'))
-    await vi.waitFor(() => expect(eventsStore.seen).toEqual(['a']), { timeout: 15_000 })
+    await vi.waitFor(() => expect(eventsStore.seen).toEqual(['a']), PATIENT)
   })
 })

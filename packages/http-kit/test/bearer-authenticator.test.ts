@@ -313,7 +313,7 @@ describe('verified tokens', () => {
 
   test('S1 - it is forgotten when it expires', async () => {
     const authenticator = open()
-    const call = request(`Bearer ${await token(KEY, { exp: seconds(-2) })}`)
+    const call = request(`Bearer ${await token(KEY, { exp: seconds(-1) })}`)
     await authenticator.authenticate(call)
     // Within the leeway it is verified anew each time.
     expect(authenticator.authenticate(call)).toBeInstanceOf(Promise)
@@ -365,7 +365,7 @@ describe('verified tokens', () => {
     const key = file(pem(KEY))
     const authenticator = open({ keys: { keyFile: key, lookMs: 20 } })
     const call = { ...request(`Bearer ${await token(KEY)}`), socket: {} }
-    const short = { ...request(`Bearer ${await token(KEY, { exp: seconds(-2) })}`), socket: {} }
+    const short = { ...request(`Bearer ${await token(KEY, { exp: seconds(-1) })}`), socket: {} }
     for (const one of [call, short, call, short])
       expect(await authenticator.authenticate(one)).toMatchObject({ clientId: 'alice' })
     // Past its `exp` a token is verified for each request, within the leeway of the clocks.

@@ -72,8 +72,8 @@ test('S1 - a key that was removed from the set no longer counts, and tokens veri
   const bearer = await token(OLD)
   await authenticator.authenticate(request(`Bearer ${bearer}`))
   server.serve(keySet(NEW))
-  await pause(60)
-  expect(await lets(authenticator, OLD)).toBe(false)
+  // A fetch under way when the answer changes may still bring the old set.
+  await expect.poll(() => lets(authenticator, OLD)).toBe(false)
   await expect(async () => authenticator.authenticate(request(`Bearer ${bearer}`))).rejects.toThrow(AuthenticationError)
 })
 
@@ -120,7 +120,7 @@ test.each<[string, string, number]>([
 
 test('S1 - a server that is slow is not waited for once keys are there', async () => {
   const server = await keyServer(keySet(OLD))
-  const authenticator = open(server.url, { maxAgeMs: 1, cooldownMs: 0, retryMs: 60_000, timeoutMs: 200 })
+  const authenticator = open(server.url, { maxAgeMs: 1, cooldownMs: 0, retryMs: 60_000, timeoutMs: 1_000 })
   expect(await lets(authenticator, OLD)).toBe(true)
   server.answer = () => {}
   await pause(5)
@@ -132,14 +132,14 @@ test('S1 - a server that is slow is not waited for once keys are there', async (
   const { asked } = server
   const startedAt = performance.now()
   for (let i = 0; i < 20; i++) expect(await lets(authenticator, OLD)).toBe(true)
-  expect(performance.now() - startedAt).toBeLessThan(20 * 200)
+  expect(performance.now() - startedAt).toBeLessThan(20 * 1_000)
   expect(server.asked).toBe(asked)
 })
 
 test('S1 - a slow server at the start is waited for, and no longer than its time', async () => {
   const server = await keyServer(keySet(OLD))
   server.answer = () => {}
-  const authenticator = open(server.url, { timeoutMs: 50, retryMs: 60_000 })
+  const authenticator = open(server.url, { timeoutMs: 500, retryMs: 60_000 })
   expect(await lets(authenticator, OLD)).toBe(false)
   expect(authenticator.told).toEqual([`${server.url}: the server did not answer in time`])
   expect(await lets(authenticator, OLD)).toBe(false)

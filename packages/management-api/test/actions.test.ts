@@ -57,7 +57,7 @@ test('MGMT-9 - queue messages are sent, shown and taken as by the tools', async 
 })
 
 test('M14 - received messages are settled after the answer, and rejected if the client does not read it', async () => {
-  const { act, broker, url } = await manage({ settleGraceMs: 60_000 })
+  const { act, broker, get, url } = await manage({ settleGraceMs: 60_000 })
   const { queues, channels } = broker.as(SENDER)
   const inFlight = async () => (await channels.info('queues', 'q')).queue?.inFlight
   await queues.send('q', { body: text('a') })
@@ -68,9 +68,11 @@ test('M14 - received messages are settled after the answer, and rejected if the 
     body: JSON.stringify({ channel: 'empty', max_messages: 1, wait_timeout_seconds: 60 }),
     signal: gone.signal,
   })
-  await new Promise((resolve) => setTimeout(resolve, 50))
+  const receivers = async () => (await get('/api/subscribers?type=queues&channel=empty')).data.items.length
+  await expect.poll(receivers).toBe(1)
   gone.abort()
   await expect(waiting).rejects.toThrow('aborted')
+  await expect.poll(receivers).toBe(0)
   await queues.send('empty', { body: text('still here') })
   expect(await queues.peek('empty')).toHaveLength(1)
   expect(await act('receive_queue_messages', { channel: 'q', max_messages: 1 })).toMatchObject({

@@ -1,5 +1,5 @@
 import { AdmissionControl } from '@signalbox/http-kit'
-import { expect, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { bearer, manage, tokens } from './management-server.ts'
 import { openMonitor } from './monitor-client.ts'
@@ -33,9 +33,9 @@ test('limits - a monitor counts as a stream of its caller until it is closed', a
   const other = await openMonitor(url, '', bearer('b:ReadOnly'))
   expect('socket' in other).toBe(true)
   first.socket.terminate()
-  await vi.waitFor(() => expect(admission.use.streams).toBe(1))
+  await expect.poll(() => admission.use.streams).toBe(1)
   expect('socket' in (await openMonitor(url, '', bearer('a:ReadOnly')))).toBe(true)
-  await vi.waitFor(() => expect(admission.use.requests).toBe(0))
+  await expect.poll(() => admission.use.requests).toBe(0)
 })
 
 test('limits - bytes of bodies are counted against the operator, and released', async () => {
@@ -44,7 +44,7 @@ test('limits - bytes of bodies are counted against the operator, and released', 
   const send = (body: string) => act('send_queue_message', { channel: 'q', body }, bearer('a:Admin'))
   expect(await send('x'.repeat(2_000))).toMatchObject({ status: 429, data: { limit: 'caller_body_bytes' } })
   expect(await send('x')).toMatchObject({ status: 200, error: false })
-  await vi.waitFor(() => expect(admission.use.bodyBytes).toBe(0))
+  await expect.poll(() => admission.use.bodyBytes).toBe(0)
 })
 
 test.each([

@@ -142,8 +142,8 @@ async function answer(response: Promise<Response>): Promise<Answer> {
   return { status, ...(JSON.parse(text) as Omit<Answer, 'status'>) }
 }
 
-/** A token is `client` or `client:Role`; `expires` is when all of them do. */
-export function tokens(expires?: number): Authenticator {
+/** A token is `client` or `client:Role`; all of them end so many milliseconds after their use. */
+export function tokens(lastingMs?: number): Authenticator {
   return {
     authenticate({ headers }): Identity {
       const [, clientId, role = ''] = /^Bearer ([\w-]+)(?::(\w+))?$/.exec(headers.authorization ?? '') ?? []
@@ -151,7 +151,7 @@ export function tokens(expires?: number): Authenticator {
       return {
         clientId,
         roles: isRole(role) ? [role] : [],
-        ...(expires === undefined ? {} : { expiresAt: expires }),
+        ...(lastingMs === undefined ? {} : { expiresAt: Date.now() + lastingMs }),
       }
     },
   }

@@ -65,6 +65,7 @@ test('MGMT-5 - the filters choose, and bodies are cut between characters', async
   await wild?.until(({ direction }) => direction === 'out')
   await queues?.until(({ direction }) => direction === 'out')
   await none?.until(({ direction }) => direction === 'out')
+  await named?.until(({ kind }) => kind === 'message')
   expect(channels(wild)).toEqual(['in a.x', 'in a.y', 'out a.y'])
   expect(channels(queues)).toEqual(['in a.y', 'out a.y'])
   expect(channels(out)).toEqual(['out a.y'])
@@ -179,14 +180,15 @@ test('MGMT-7 - a reader that does not read never slows the senders, and gets the
   await reading.until(({ channel }) => channel === `n.${total - 1}`)
   expect(reading.messages).toHaveLength(total)
   stalled.socket.resume()
-  await stalled.until(({ kind }) => kind === 'dropped')
+  const gaps = () => stalled.frames.filter(({ kind }) => kind === 'dropped')
+  const dropped = () => gaps().reduce((sum, { count }) => sum + Number(count), 0)
+  // While more waits for it, the next message would be lost too.
+  await expect.poll(() => stalled.messages.length + dropped()).toBe(total)
+  expect(dropped()).toBeGreaterThan(0)
+  expect(gaps().at(-1).total).toBe(dropped())
   await events.publish('end', { body: text('x') })
   await stalled.until(({ channel }) => channel === 'end')
-  const counts = stalled.frames.filter(({ kind }) => kind === 'dropped')
-  const dropped = counts.reduce((sum, { count }) => sum + Number(count), 0)
-  expect(dropped).toBeGreaterThan(0)
-  expect(counts.at(-1).total).toBe(dropped)
-  expect(stalled.messages.length + dropped).toBe(total + 1)
+  expect(stalled.messages.length + dropped()).toBe(total + 1)
 })
 
 test('MGMT-7 - messages that a busy server does not show are counted at the place of the gap, for the monitors that match', async () => {
@@ -236,9 +238,8 @@ test('MGMT-7 - while no reader reads, each gets the count of its missed messages
       const gaps = watch.frames.filter(({ kind }) => kind === 'dropped')
       return watch.messages.length + gaps.reduce((sum, { count }) => sum + Number(count), 0)
     })
-  await expect.poll(counted, { timeout: 20_000 }).toEqual([901, 601])
+  await expect.poll(() => [...counted(), later.messages.length], { timeout: 20_000 }).toEqual([901, 601, 201])
   expect(later.frames.filter(({ kind }) => kind === 'dropped')).toEqual([])
-  expect(later.messages).toHaveLength(201)
 })
 
 test.each(['pings', 'commands'])('MGMT-8 - a flood of %s ends the monitor', async (kind) => {
@@ -273,8 +274,21 @@ test('MGMT-8 - a peer that does not answer pings is cut off, one that does stays
   let pings = 0
   live.socket.on('ping', () => pings++)
   dead.socket.pause()
-  await expect.poll(async () => (await get('/api/snapshot')).data.monitors, { timeout: 10_000 }).toBe(1)
-  await expect.poll(() => pings, { timeout: 10_000 }).toBeGreaterThan(3)
+  await expect.poll(async () => (await get('/api/snapshot')).data.monitors).toBe(1)
+  await expect.poll(() => pings).toBeGreaterThan(3)
+  expect(live.socket.readyState).toBe(live.socket.OPEN)
+})
+
+test('MGMT-8 - a peer whose answer came while the server was busy stays', async () => {
+  const { url } = await manage({ monitors: { pingMs: 300 } })
+  const live = await monitor(url)
+  let pings = 0
+  live.socket.on('ping', () => {
+    pings++
+    // The answer is on its way. The server, in this process, comes to read it after the next ping is due.
+    if (pings === 1) for (const end = performance.now() + 400; performance.now() < end;);
+  })
+  await expect.poll(() => pings).toBeGreaterThan(2)
   expect(live.socket.readyState).toBe(live.socket.OPEN)
 })
 
@@ -320,7 +334,7 @@ function rawMonitor(url: string, query: string): Promise<Socket> {
 }
 
 test('S9 - it ends when the token that opened it expires', async () => {
-  const { url } = await manage({ authenticator: tokens(Date.now() + 400) })
+  const { url } = await manage({ authenticator: tokens(400) })
   const watch = await monitor(url, '', bearer('a:ReadOnly'))
   expect(await watch.closed).toBe(1008)
   expect(watch.frames.at(-1)).toEqual({ kind: 'end', reason: 'the token has expired' })

@@ -22,8 +22,8 @@ test('R5, REG-7 - liveness: an agent that is not heard of is removed on every no
   const reported: string[] = []
   two.onChange(({ kind, agentId }) => reported.push(`${kind} ${agentId}`))
   await one.register(card('a1'), ALICE)
-  await until(() => two.size === 1)
-  await until(() => one.size === 0 && two.size === 0)
+  await until(() => reported.length === 2 && one.size === 0)
+  expect(two.size).toBe(0)
   expect(reported).toEqual(['registered a1', 'removed a1'])
   await until(() => first.operations.length + second.operations.length === 2)
   expect([...first.operations, ...second.operations]).toEqual(['register success a1', 'expire success a1'])
@@ -34,14 +34,14 @@ test('R5, REG-7 - liveness: an agent that is not heard of is removed on every no
 
 test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent alive on all', async () => {
   const { node } = await openBench()
-  const [one, two] = [await node({ agentTtlSeconds: 1.5 }), await node({ agentTtlSeconds: 1.5 })]
+  const [one, two] = [await node({ agentTtlSeconds: 3 }), await node({ agentTtlSeconds: 3 })]
   const { last_seen: first } = await one.register(card('beats'), ALICE)
   await one.register(card('silent'), ALICE)
   const reported: string[] = []
   two.onChange(({ kind, agentId }) => reported.push(`${kind} ${agentId}`))
-  const until_ = performance.now() + 3_000
   let seen = first
-  while (performance.now() < until_) {
+  // The agent that sends them was registered first: it would expire before the other.
+  while (!reported.includes('removed silent') || one.get('silent') !== undefined) {
     await delay(100)
     await one.heartbeat('beats', ALICE)
     const shown = one.get('beats')?.last_seen ?? ''
@@ -49,7 +49,6 @@ test('STATE-3, AGENT-11, R5 - liveness: heartbeats on one node keep an agent ali
     seen = shown
   }
   expect(reported.filter((line) => line.endsWith('beats')).filter((line) => line.startsWith('removed'))).toEqual([])
-  expect(reported).toContain('removed silent')
   expect(one.get('beats')?.registered_at).toBe(two.get('beats')?.registered_at)
 })
 
@@ -60,9 +59,9 @@ test('R5 - liveness: the node that took the last heartbeat expires the agent one
   const one = await node({ agentTtlSeconds: 1.5, hooks: first.hooks })
   await one.register(card('a1'), ALICE)
   await delay(50)
+  const beat = performance.now()
   // Too soon to be replicated at once: the other node hears of it later, and would expire the agent later.
   await one.heartbeat('a1', ALICE)
-  const beat = performance.now()
   await until(() => two.get('a1') !== undefined && two.get('a1')?.last_seen === one.get('a1')?.last_seen)
   await until(() => one.size === 0 && two.size === 0)
   expect(performance.now() - beat).toBeGreaterThan(1_490)
@@ -74,13 +73,13 @@ test('R6 - liveness: heartbeats replicate once in a fifth of the TTL, and the la
   const { node, system } = await openBench()
   const [one, two] = [await node({ agentTtlSeconds: 5 }), await node({ agentTtlSeconds: 5 })]
   await one.register(card('a1'), ALICE)
-  const before = await lastSequence(system)
   const started = performance.now()
+  const before = await lastSequence(system)
   for (let i = 0; i < 1_000; i++) await one.heartbeat('a1', ALICE)
   await delay(2)
   await one.heartbeat('a1', ALICE)
-  const elapsed = performance.now() - started
-  expect((await lastSequence(system)) - before).toBeLessThanOrEqual(Math.ceil(elapsed / 1_000))
+  const written = (await lastSequence(system)) - before
+  expect(written).toBeLessThanOrEqual(Math.ceil((performance.now() - started) / 1_000))
   // Made good for when the fifth is over, without another heartbeat.
   await until(() => two.get('a1')?.last_seen === one.get('a1')?.last_seen)
   const after = await lastSequence(system)
@@ -124,10 +123,10 @@ test('R5 - liveness: a node that missed a heartbeat does not expire an agent tha
   const { operations, failures, hooks } = watched()
   const one = await node()
   await one.register(card('a1'), ALICE)
-  const late = await node({ agentTtlSeconds: 0.3, hooks }, faults)
+  const late = await node({ agentTtlSeconds: 1, hooks }, faults)
   faults.hold()
   await one.register(card('a1', { name: 'Again' }), ALICE)
-  await delay(600)
+  await delay(1_300)
   expect(one.get('a1')?.name).toBe('Again')
   expect(await one.find('a1')).toBeDefined()
   faults.release()
@@ -153,9 +152,9 @@ test('R5 - liveness: an expiry that fails while the store is unavailable is coun
 test('R6 - liveness: a heartbeat that could not be replicated fails, and the next one tries again', async () => {
   const { node, system } = await openBench()
   const faults = new Faults()
-  const registry = await node({ agentTtlSeconds: 1 }, faults)
+  const registry = await node({ agentTtlSeconds: 2 }, faults)
   await registry.register(card('a1'), ALICE)
-  await delay(300)
+  await delay(450)
   faults.away()
   await expect(registry.heartbeat('a1', ALICE)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
   faults.back()

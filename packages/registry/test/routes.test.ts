@@ -306,9 +306,8 @@ test('routes - every request is reported once; a body that breaks off leaves not
   const socket = connect(Number(new URL(base).port), '127.0.0.1')
   socket.write(
     'POST /agents/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
+    () => socket.destroy(),
   )
-  await new Promise((resolve) => setTimeout(resolve, 50))
-  socket.destroy()
   while (events.length < 5) await new Promise((resolve) => setTimeout(resolve, 5))
   expect(events.map(({ route, outcome }) => `${route} ${outcome}`)).toEqual([
     'register success',

@@ -30,3 +30,11 @@ export class WebhookError extends Error {
 export function invalidMember(member: string, problem: string): WebhookError {
   return new WebhookError('SUBSCRIPTION_INVALID', `invalid subscription: ${member} ${problem}`, { member })
 }
+
+export function unknownSubscription(id: string): WebhookError {
+  const shown = JSON.stringify(id.slice(0, 64))
+  return new WebhookError(
+    'SUBSCRIPTION_UNKNOWN',
+    `there is no subscription ${shown} of this caller; list them to see all`,
+  )
+}

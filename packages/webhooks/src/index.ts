@@ -1,4 +1,5 @@
 export type { AttemptOutcome } from './delivery/attempt.ts'
+export type { TestResult } from './delivery/test-delivery.ts'
 export { WEBHOOK_ERRORS, WebhookError } from './errors.ts'
 export type { WebhookErrorCode } from './errors.ts'
 export type {
@@ -22,4 +23,4 @@ export { SUBSCRIPTION_STATES } from './subscription/subscription-view.ts'
 export type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
 export { openWebhooks } from './open-webhooks.ts'
 export { Webhooks } from './webhooks.ts'
-export type { CreatedSubscription, TestResult, WebhookStats } from './webhooks.ts'
+export type { CreatedSubscription, WebhookStats } from './webhooks.ts'

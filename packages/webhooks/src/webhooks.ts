@@ -1,31 +1,33 @@
 import { Buffer } from 'node:buffer'
 import { randomBytes, randomUUID } from 'node:crypto'
 
-import type { BrokerHandle, Message } from '@signalbox/broker-core'
-import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { messageOf } from '@signalbox/broker-core/internal'
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
 
-import { openSecrets, validAt } from './delivery/attempt.ts'
 import { classOf } from './delivery/connection-failure.ts'
 import { EndpointClient, endpointUrl } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
-import { invalidMember, WebhookError } from './errors.ts'
+import type { TestResult } from './delivery/test-delivery.ts'
+import { sendTest } from './delivery/test-delivery.ts'
+import { invalidMember, unknownSubscription, WebhookError } from './errors.ts'
 import type { EndpointAnswer, WebhookFormat } from './format.ts'
 import type { WebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
 import type { SecretBox } from './secrets/secret-box.ts'
 import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
+import { firstSequence } from './sources/first-sequence.ts'
 import { checkNewSubscription } from './subscription/new-subscription.ts'
 import type { NewSubscription } from './subscription/new-subscription.ts'
+import { StoredSubscriptions } from './subscription/stored-subscriptions.ts'
 import type { KnownSubscription } from './subscription/subscription-index.ts'
-import { cursorKey, SubscriptionIndex, subscriptionKey } from './subscription/subscription-index.ts'
+import { SubscriptionIndex } from './subscription/subscription-index.ts'
 import type { CursorRecord, SubscriptionRecord } from './subscription/subscription-record.ts'
 import type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
 import { viewOf } from './subscription/subscription-view.ts'
 import type { WebhookLog } from './subscription/webhook-log.ts'
 
-/** The attempts of a conditional write, while other nodes write too. */
-const WRITE_ATTEMPTS = 5
+/** The attempts to create or renew a subscription, while other requests do it too. */
+const PUT_ATTEMPTS = 5
 
 /** The time for which the secret before a rotation still signs, in ms. */
 const ROTATION_MS = 86_400_000
@@ -47,18 +49,9 @@ export interface WebhookStats {
   readonly oldestMs: number
 }
 
-/** The answer of an endpoint to a test. */
-export interface TestResult {
-  /** The status of the answer; `undefined` without one. */
-  readonly status?: number
-  /** The reason for a failed test. */
-  readonly error?: string
-}
-
 /** The subscriptions of all nodes, as one node manages and serves them. */
 export class Webhooks implements AsyncDisposable {
   readonly #system: BrokerHandle
-  readonly #log: WebhookLog
   readonly #box: SecretBox
   readonly #options: WebhookOptions
   readonly #policy: EndpointPolicy
@@ -68,12 +61,12 @@ export class Webhooks implements AsyncDisposable {
   /** The owners of the subscriptions that are being created. */
   readonly #creating: string[] = []
   readonly #serving: Serving
+  readonly #stored: StoredSubscriptions
   #closed: Promise<void> | undefined
 
   /** Use `openWebhooks`. */
   constructor(system: BrokerHandle, log: WebhookLog, box: SecretBox, options: WebhookOptions) {
     this.#system = system
-    this.#log = log
     this.#box = box
     this.#options = options
     this.#policy = options.endpointPolicy ?? new EndpointPolicy()
@@ -88,8 +81,9 @@ export class Webhooks implements AsyncDisposable {
       options,
       formatOf: (name) => this.#formats.get(name),
       disable: (known, reason) => this.#disable(known, reason),
-      remove: (id) => this.#remove(id),
+      remove: (id) => this.#stored.remove(id),
     })
+    this.#stored = new StoredSubscriptions(log, this.#index, (entry) => this.#serving.apply(entry))
   }
 
   /** Adds a format of deliveries. */
@@ -121,20 +115,20 @@ export class Webhooks implements AsyncDisposable {
     this.#assertReady()
     for (let attempt = 1; ; attempt++) {
       // Read before the record: a record that another request writes after that is a conflict.
-      const last = await this.#lastSequence(subscriptionKey(id))
-      await this.#refresh(id)
+      const last = await this.#stored.lastSequence(id)
+      await this.#stored.refresh(id)
       const known = this.#index.get(id)
       if (known !== undefined) return this.#renew(known, input)
       try {
         return (await this.#create(id, input, last)).subscription
       } catch (error) {
-        if (!isBrokerError(error, 'CONFLICT') || attempt === WRITE_ATTEMPTS) throw error
+        if (!isBrokerError(error, 'CONFLICT') || attempt === PUT_ATTEMPTS) throw error
       }
     }
   }
 
   async #renew({ id, record: { owner } }: KnownSubscription, input: NewSubscription): Promise<SubscriptionView> {
-    if (owner !== input.owner) throw unknown(id)
+    if (owner !== input.owner) throw unknownSubscription(id)
     const secret = checkNewSubscription(input)
     await this.#policy.check(input.endpoint)
     return this.#change(id, (record) => {
@@ -169,7 +163,7 @@ export class Webhooks implements AsyncDisposable {
         subscription: id,
         sign: (messageId, body) => signedHeaders([signingKey(secret)], messageId, Date.now(), body),
       })
-      const next = type === 'events_store' ? await this.#startOf(channel, input.start ?? 'new') : 1
+      const next = type === 'events_store' ? await firstSequence(this.#system, channel, input.start ?? 'new') : 1
       const record: SubscriptionRecord = {
         owner,
         account,
@@ -186,12 +180,8 @@ export class Webhooks implements AsyncDisposable {
         ...(expiresMs === undefined ? {} : { expiresMs }),
         ...(ratePerMinute === undefined ? {} : { ratePerMinute }),
       }
-      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [], tried: [] }
-      // A subscription with this id may have ended a moment ago.
-      await this.#write(cursorKey(id), cursor, await this.#lastSequence(cursorKey(id)))
-      await this.#write(subscriptionKey(id), record, last)
-      const known = this.#index.get(id)
-      if (known === undefined) throw unknown(id)
+      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [] }
+      const known = await this.#stored.add(id, record, cursor, last)
       return { subscription: viewOf(known), ...(input.secret === undefined ? { secret: secretText(secret) } : {}) }
     } finally {
       this.#creating.splice(this.#creating.indexOf(owner), 1)
@@ -206,13 +196,13 @@ export class Webhooks implements AsyncDisposable {
 
   /** Returns a subscription. @throws WebhookError SUBSCRIPTION_UNKNOWN */
   async get(id: string, owner?: string): Promise<SubscriptionView> {
-    return viewOf(await this.#find(id, owner))
+    return viewOf(await this.#stored.find(id, owner))
   }
 
   /** Ends a subscription. Its dead-letter queue stays. @throws WebhookError SUBSCRIPTION_UNKNOWN */
   async delete(id: string, owner?: string): Promise<SubscriptionView> {
-    const known = await this.#find(id, owner)
-    await this.#remove(id)
+    const known = await this.#stored.find(id, owner)
+    await this.#stored.remove(id)
     return viewOf(known)
   }
 
@@ -232,10 +222,10 @@ export class Webhooks implements AsyncDisposable {
    * @throws WebhookError SUBSCRIPTION_UNKNOWN
    */
   async rotateSecret(id: string, owner?: string): Promise<string> {
-    await this.#find(id, owner)
+    await this.#stored.find(id, owner)
     const secret = randomSecret()
     const sealed = this.#box.seal(secret, id)
-    await this.#change(id, (record) => ({ ...record, secrets: withNewest(record, sealed) }))
+    await this.#stored.change(id, (record) => ({ ...record, secrets: withNewest(record, sealed) }))
     return secretText(secret)
   }
 
@@ -247,51 +237,19 @@ export class Webhooks implements AsyncDisposable {
     if (!Number.isSafeInteger(sequence) || sequence < 1) {
       throw invalidMember('sequence', `is ${sequence}; it must be a whole number of at least 1`)
     }
-    for (let attempt = 1; ; attempt++) {
-      const { record, cursor, cursorSequence } = await this.#find(id)
-      if (record.type !== 'events_store')
-        throw invalidMember('type', `is ${record.type}; only events stores are replayed`)
-      const { node, generation } = cursor
-      const moved: CursorRecord = { node, generation: generation + 1, next: sequence, done: [], tried: [] }
-      try {
-        await this.#write(cursorKey(id), moved, cursorSequence)
-        return viewOf(await this.#find(id))
-      } catch (error) {
-        if (!isBrokerError(error, 'CONFLICT') || attempt === WRITE_ATTEMPTS) throw error
-        await this.#refresh(id)
-      }
-    }
+    const moved = await this.#stored.move(id, ({ record: { type }, cursor: { node, generation } }) => {
+      if (type !== 'events_store') throw invalidMember('type', `is ${type}; only events stores are replayed`)
+      return { node, generation: generation + 1, next: sequence, done: [] }
+    })
+    return viewOf(moved)
   }
 
   /** Sends a test message to the endpoint, signed as a delivery. @throws WebhookError SUBSCRIPTION_UNKNOWN */
   async test(id: string): Promise<TestResult> {
-    const known = await this.#find(id)
-    const { record } = known
-    const format = this.#formats.get(record.format)
-    if (format === undefined) return { error: `the server has no format ${record.format}` }
-    const testId = `test_${randomUUID()}`
-    const message: Message = {
-      id: testId,
-      clientId: record.owner,
-      channel: record.channel,
-      timestamp: Date.now(),
-      body: encodeText('{"test":true}'),
-      metadata: '',
-      tags: {},
-    }
-    const encoded = format.encode(record.type, [message], { id, notes: record.notes ?? '' })
-    if (encoded === undefined) return { error: 'the format has no form for a test message' }
-    const { headers, body } = encoded
-    const now = Date.now()
-    try {
-      const signed = signedHeaders(validAt(openSecrets(known, this.#box), now), testId, now, body)
-      const url = await this.#policy.check(record.endpoint)
-      const request = { method: 'POST', headers: { ...headers, ...signed }, body } as const
-      const { status } = await this.#client.send(endpointUrl(url), request)
-      return { status }
-    } catch (error) {
-      return { error: messageOf(error) }
-    }
+    const known = await this.#stored.find(id)
+    const format = this.#formats.get(known.record.format)
+    if (format === undefined) return { error: `the server has no format ${known.record.format}` }
+    return sendTest(known, format, { box: this.#box, policy: this.#policy, client: this.#client })
   }
 
   /** Returns the state of this node. */
@@ -319,6 +277,10 @@ export class Webhooks implements AsyncDisposable {
     return this.close()
   }
 
+  async #change(id: string, change: (record: SubscriptionRecord) => SubscriptionRecord): Promise<SubscriptionView> {
+    return viewOf(await this.#stored.change(id, change))
+  }
+
   #assertReady(): void {
     if (this.#closed === undefined && this.#serving.current) return
     throw new WebhookError('WEBHOOKS_UNAVAILABLE', 'the subscriptions are not available now; try again later')
@@ -343,77 +305,14 @@ export class Webhooks implements AsyncDisposable {
     }
   }
 
-  /** Returns the sequence from which an events store is delivered. */
-  async #startOf(channel: string, start: 'new' | 'first' | number): Promise<number> {
-    if (typeof start === 'number') return start
-    if (start === 'first') return 1
-    const [latest] = await this.#system.eventsStore.readLatest(channel, { maxMessages: 1 })
-    if (latest !== undefined) return latest.sequence + 1
-    try {
-      const { eventsStore } = await this.#system.channels.info('events_store', channel)
-      return (eventsStore?.lastSequence ?? 0) + 1
-    } catch (error) {
-      if (isBrokerError(error, 'CHANNEL_NOT_FOUND')) return 1
-      throw error
-    }
-  }
-
-  async #find(id: string, owner?: string): Promise<KnownSubscription> {
-    // A node that has not read a new subscription yet asks the store.
-    if (this.#index.get(id) === undefined) await this.#refresh(id)
-    const known = this.#index.get(id)
-    if (known === undefined || (owner !== undefined && known.record.owner !== owner)) throw unknown(id)
-    return known
-  }
-
-  async #refresh(id: string): Promise<void> {
-    for (const key of [cursorKey(id), subscriptionKey(id)]) {
-      const entry = await this.#log.last(key)
-      if (entry !== undefined) this.#serving.apply(entry)
-    }
-  }
-
-  async #lastSequence(key: string): Promise<number> {
-    return (await this.#log.last(key))?.sequence ?? 0
-  }
-
-  async #write(key: string, value: object | undefined, expected?: number): Promise<void> {
-    this.#serving.apply({ key, sequence: await this.#log.write(key, value, expected), value })
-  }
-
-  async #change(id: string, change: (record: SubscriptionRecord) => SubscriptionRecord): Promise<SubscriptionView> {
-    for (let attempt = 1; ; attempt++) {
-      const { record, recordSequence } = await this.#find(id)
-      try {
-        await this.#write(subscriptionKey(id), change(record), recordSequence)
-        return viewOf(await this.#find(id))
-      } catch (error) {
-        if (!isBrokerError(error, 'CONFLICT') || attempt === WRITE_ATTEMPTS) throw error
-        await this.#refresh(id)
-      }
-    }
-  }
-
-  async #disable({ id, record, recordSequence }: KnownSubscription, reason: string): Promise<void> {
-    await this.#write(subscriptionKey(id), { ...record, state: 'disabled', reason }, recordSequence)
+  async #disable(known: KnownSubscription, reason: string): Promise<void> {
+    const { id, record } = known
+    await this.#stored.replace(known, { ...record, state: 'disabled', reason })
     this.#options.hooks?.disabled?.({ id, owner: record.owner, reason })
-  }
-
-  async #remove(id: string): Promise<void> {
-    await this.#write(subscriptionKey(id), undefined)
-    await this.#write(cursorKey(id), undefined)
   }
 }
 
 /** Returns the secrets with a new one. The last one signs for the time of a rotation. */
 function withNewest({ secrets: [last] }: SubscriptionRecord, sealed: string): SubscriptionRecord['secrets'] {
   return [{ sealed }, ...(last === undefined ? [] : [{ sealed: last.sealed, untilMs: Date.now() + ROTATION_MS }])]
-}
-
-function unknown(id: string): WebhookError {
-  const shown = JSON.stringify(id.slice(0, 64))
-  return new WebhookError(
-    'SUBSCRIPTION_UNKNOWN',
-    `there is no subscription ${shown} of this caller; list them to see all`,
-  )
 }

@@ -1,12 +1,15 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { createBroker, encodeText } from '@signalbox/broker-core'
+import type { Engine } from '@signalbox/broker-core/engine'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { openNatsEngine } from '@signalbox/engine-nats'
+import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
-import type { NewSubscription, Webhooks } from '../src/index.ts'
+import type { NewSubscription, WebhookOptions, Webhooks } from '../src/index.ts'
 import { openWebhooks } from '../src/index.ts'
 import { testOptions, toOrders } from './webhook-bench.ts'
 
@@ -18,12 +21,25 @@ interface Started {
   readonly stop: () => Promise<void>
 }
 
-/** Starts a broker over a store, which another one may have written. */
-async function start(path: string): Promise<Started> {
-  const engine = await openEmbeddedEngine({ path })
+/** Opens an engine over a store, which another one may have written. */
+type OpenEngine = () => Promise<Engine>
+
+async function embedded(): Promise<OpenEngine> {
+  const path = testFolder()
+  return () => openEmbeddedEngine({ path })
+}
+
+async function nats(): Promise<OpenEngine> {
+  const server = await NatsServer.start()
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  return () => openNatsEngine({ servers: [server.url], replicas: 1 })
+}
+
+async function start(open: OpenEngine, options: Partial<WebhookOptions> = {}): Promise<Started> {
+  const engine = await open()
   const { system } = createBroker(engine)
   let attempts = 0
-  const webhooks = await openWebhooks(system, testOptions({ hooks: { attempted: () => attempts++ } }))
+  const webhooks = await openWebhooks(system, testOptions({ ...options, hooks: { attempted: () => attempts++ } }))
   const stop = async (): Promise<void> => {
     await webhooks.close(0)
     await engine.close()
@@ -37,27 +53,52 @@ function sendOne({ system }: Started, type: NewSubscription['type']): Promise<un
   return type === 'queues' ? system.queues.send('orders', message) : system.eventsStore.publish('orders', message)
 }
 
-test.each([
-  { title: 'an ordered events store', type: 'events_store', ordered: true },
-  { title: 'an events store without order', type: 'events_store', ordered: false },
-  { title: 'a queue', type: 'queues', ordered: false },
-] as const)('attempts - a dead letter of $title counts the attempts before restarts', async ({ type, ordered }) => {
-  const path = testFolder()
-  const receiver = await openReceiver()
-  receiver.reply = answer(503)
-  const first = await start(path)
-  const { subscription } = await first.webhooks.create(toOrders(receiver.url, { type, ordered }))
-  await sendOne(first, type)
-  await until(() => first.attempts() === 1)
-  await first.stop()
-  const second = await start(path)
-  await until(() => second.attempts() === 1)
-  await second.stop()
-  receiver.reply = answer(422)
-  const third = await start(path)
-  const [letter] = await third.system.queues.receive(subscription.deadLetterQueue, { waitMs: 10_000 })
-  expect(letter?.message.tags).toMatchObject({ webhook_attempts: '3', webhook_status: '422' })
-  expect(receiver.received).toHaveLength(3)
+describe.each([
+  { engine: 'embedded', store: embedded },
+  ...(NATS_SERVER === undefined ? [] : [{ engine: 'NATS', store: nats }]),
+])('on $engine', ({ store }) => {
+  test.each([
+    { title: 'an ordered events store', type: 'events_store', ordered: true },
+    { title: 'an events store without order', type: 'events_store', ordered: false },
+    { title: 'a queue', type: 'queues', ordered: false },
+  ] as const)('attempts - a dead letter of $title counts the attempts before restarts', async ({ type, ordered }) => {
+    const open = await store()
+    const receiver = await openReceiver()
+    receiver.reply = answer(503)
+    const first = await start(open)
+    const { subscription } = await first.webhooks.create(toOrders(receiver.url, { type, ordered }))
+    await sendOne(first, type)
+    await until(() => first.attempts() >= 1)
+    await first.stop()
+    const second = await start(open)
+    await until(() => second.attempts() >= 1)
+    await second.stop()
+    receiver.reply = answer(422)
+    const third = await start(open)
+    const [letter] = await third.system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000 })
+    const attempts = first.attempts() + second.attempts() + 1
+    expect(attempts).toBeGreaterThanOrEqual(3)
+    expect(letter?.message.tags).toMatchObject({ webhook_attempts: String(attempts), webhook_status: '422' })
+  })
+
+  test.each([
+    { title: 'an events store', type: 'events_store' },
+    { title: 'a queue', type: 'queues' },
+  ] as const)('attempts - a restart does not make the messages of $title young again', async ({ type }) => {
+    const open = await store()
+    const receiver = await openReceiver()
+    receiver.reply = answer(503)
+    const first = await start(open)
+    const { subscription } = await first.webhooks.create(toOrders(receiver.url, { type }))
+    await sendOne(first, type)
+    await until(() => first.attempts() >= 2)
+    await first.stop()
+    // Two pauses are at least this long. The one after the first failure of a start is shorter, nearly always.
+    const second = await start(open, { maxAgeMs: 990 })
+    const [letter] = await second.system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000 })
+    const attempts = String(first.attempts() + 1)
+    expect(letter?.message.tags).toMatchObject({ webhook_attempts: attempts, webhook_status: '503' })
+  })
 })
 
 test.each([
@@ -66,7 +107,7 @@ test.each([
 ] as const)('attempts - $title', async ({ again, attempts }) => {
   const receiver = await openReceiver()
   receiver.reply = answer(410)
-  const broker = await start(testFolder())
+  const broker = await start(await embedded())
   const { webhooks, system } = broker
   const { subscription } = await webhooks.create(toOrders(receiver.url))
   const { id, deadLetterQueue } = subscription
@@ -75,6 +116,6 @@ test.each([
   receiver.reply = answer(422)
   if (again === 'redeliver') await webhooks.redeliver(id, 1)
   await webhooks.resume(id)
-  const [letter] = await system.queues.receive(deadLetterQueue, { waitMs: 10_000 })
+  const [letter] = await system.queues.receive(deadLetterQueue, { waitMs: 20_000 })
   expect(letter?.message.tags).toMatchObject({ webhook_attempts: attempts })
 })

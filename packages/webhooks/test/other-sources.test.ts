@@ -43,7 +43,7 @@ test('queues - a refused message moves to the dead-letter queue of the subscript
   receiver.reply = answer(413)
   const { subscription } = await webhooks.create({ ...QUEUE, endpoint: receiver.url })
   await system.queues.send('jobs', { body: encodeText('one') })
-  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 5_000 })
+  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000 })
   expect(letter?.message.tags).toMatchObject({ webhook_status: '413', webhook_source: 'jobs' })
   await until(async () => (await system.channels.info('queues', 'jobs')).queue?.inFlight === 0)
 })
@@ -56,7 +56,7 @@ test('queues - the message of a deleted subscription returns to the queue', asyn
   await system.queues.send('jobs', { body: encodeText('one') })
   await until(() => receiver.bodies.length === 1)
   await webhooks.delete(subscription.id, 'alice')
-  const [delivery] = await system.queues.receive('jobs', { waitMs: 5_000 })
+  const [delivery] = await system.queues.receive('jobs', { waitMs: 20_000 })
   expect(delivery?.message.body).toEqual(encodeText('one'))
 })
 

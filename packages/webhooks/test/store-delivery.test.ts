@@ -48,14 +48,17 @@ test('delivery - a restart continues after the last accepted entry', async () =>
 test('retry - a failed delivery is repeated with the same id, and later entries wait for it', async () => {
   const { webhooks, publish } = await openBench()
   const receiver = await openReceiver()
+  const held: (() => void)[] = []
   receiver.reply = (response, received) => {
-    answer(receiver.received.length === 1 ? 503 : 204)(response, received)
+    if (receiver.received.length === 1) answer(503)(response, received)
+    else held.push(() => answer(204)(response, received))
   }
   const { subscription } = await webhooks.create(toOrders(receiver.url))
   await publish('orders', 'one', 'two')
-  await until(() => receiver.bodies.length === 1)
-  await until(async () => (await webhooks.get(subscription.id)).state === 'failing')
-  expect(await webhooks.get(subscription.id)).toMatchObject({ reason: 'the endpoint answered 503' })
+  await until(() => held.length === 1)
+  expect(await webhooks.get(subscription.id)).toMatchObject({ state: 'failing', reason: 'the endpoint answered 503' })
+  receiver.reply = answer(204)
+  held[0]?.()
   await until(() => receiver.bodies.length === 3)
   expect(receiver.bodies).toEqual(['one', 'one', 'two'])
   const [first, second] = receiver.received
@@ -89,7 +92,7 @@ test('dead letters - a refused message moves to the dead-letter queue with the r
   const { subscription } = await webhooks.create(toOrders(receiver.url))
   await publish('orders', 'bad', 'good')
   await until(() => receiver.bodies.length === 2)
-  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 5_000 })
+  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000 })
   expect(letter?.message.body).toEqual(encodeText('bad'))
   expect(letter?.message.tags).toEqual({
     webhook_subscription: subscription.id,
@@ -108,7 +111,7 @@ test('dead letters - a message that is too old after its attempts moves to the d
   receiver.reply = answer(500)
   const { subscription } = await webhooks.create(toOrders(receiver.url))
   await publish('orders', 'one')
-  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 5_000 })
+  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000 })
   expect(letter?.message.tags).toMatchObject({
     webhook_reason: 'not delivered within 0.1 s: the endpoint answered 500',
   })
@@ -186,7 +189,7 @@ test('delivery - a batch has several messages, and a refused batch is repeated o
   await until(async () => (await webhooks.get(subscription.id)).next === 5)
   expect(receiver.bodies.filter((body) => body === 'bad')).toHaveLength(1)
   expect(new Set(receiver.bodies.flatMap((body) => body.split('\n')))).toEqual(new Set(['a', 'bad', 'c', 'd']))
-  const letters = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 5_000, maxMessages: 10 })
+  const letters = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000, maxMessages: 10 })
   expect(letters.map(({ message }) => new TextDecoder().decode(message.body))).toEqual(['bad'])
 })
 

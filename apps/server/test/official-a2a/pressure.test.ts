@@ -4,6 +4,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import { register, startAgent } from '../support/agent.ts'
+import { metric, PATIENT } from '../support/nodes.ts'
 import { inFlight } from '../support/streams-across.ts'
 import type { OfficialAgents } from './agents/process.ts'
 import { startOfficialAgents } from './agents/process.ts'
@@ -34,7 +35,7 @@ test('pressure - many translated streams at once are all complete', async () => 
     }),
   )
   for (const count of counts) expect(count).toEqual([63, expect.stringContaining('TASK_STATE_COMPLETED')])
-  await expect.poll(() => inFlight(gateway.api, 'v03')).toBe(0)
+  await expect.poll(() => inFlight(gateway.api, 'v03'), PATIENT).toBe(0)
 })
 
 test('pressure - nothing is left of translated streams that their clients left, at any moment', async () => {
@@ -50,9 +51,8 @@ test('pressure - nothing is left of translated streams that their clients left, 
       await reading.catch(() => {})
     }),
   )
-  await expect.poll(() => inFlight(gateway.api, 'v03')).toBe(0)
-  const page = await (await fetch(`${gateway.api}/metrics`)).text()
-  expect(page).toMatch(/^broker_a2a_sse_streams_active 0$/m)
+  await expect.poll(() => inFlight(gateway.api, 'v03'), PATIENT).toBe(0)
+  await expect.poll(() => metric(gateway.api, 'broker_a2a_sse_streams_active'), PATIENT).toBe(0)
 })
 
 test('pressure - a client that pauses holds back the agent of a translated stream, and misses nothing', async () => {
@@ -77,7 +77,7 @@ test('pressure - a client that pauses holds back the agent of a translated strea
   const stream = client.stream({ parts: [{ text: 'go' }] })[Symbol.asyncIterator]()
   await stream.next()
   let last = -1
-  await expect.poll(() => last === (last = written), { interval: 500 }).toBe(true)
+  await expect.poll(() => last === (last = written), { ...PATIENT, interval: 500 }).toBe(true)
   expect(written).toBeLessThan(count)
   const seen: unknown[] = []
   for (let next = await stream.next(); next.done !== true; next = await stream.next()) {

@@ -7,7 +7,10 @@ import { serve } from '../support/server.ts'
 import { AGENT, Replica } from './replica.ts'
 import { MOST_UNDER_WAY, runReplicas } from './scenario.ts'
 
-const CONFIG = { connectors: { a2a: { agentTtlSeconds: 2 } } }
+/** Expires a replica soon. */
+const HASTY = { connectors: { a2a: { agentTtlSeconds: 2 } } }
+/** Keeps a replica for longer than the scenario takes to replace it, and for longer than a busy machine delays heartbeats. */
+const PATIENT_REGISTRY = { connectors: { a2a: { agentTtlSeconds: 20 } } }
 
 async function instancesAt(base: string): Promise<readonly string[]> {
   const card = (await (await fetch(`${base}/agents/${AGENT}`)).json()) as { instances?: { instance_id: string }[] }
@@ -15,7 +18,7 @@ async function instancesAt(base: string): Promise<readonly string[]> {
 }
 
 test('A28, R12 - replicas: one is killed and one is replaced under load, and only calls to the killed one fail', async () => {
-  const { http } = await serve(CONFIG)
+  const { http } = await serve(PATIENT_REGISTRY)
   const report = await runReplicas([http.url], 2_000)
   expect(report.failedOtherwise).toEqual([])
   expect(report.failedAtKills).toBeLessThanOrEqual(report.rounds * MOST_UNDER_WAY)
@@ -23,7 +26,7 @@ test('A28, R12 - replicas: one is killed and one is replaced under load, and onl
 })
 
 test('R12 - replicas: a killed replica expires alone, and the operators see which one is alive', async () => {
-  const { http, api } = await serve(CONFIG)
+  const { http, api } = await serve(HASTY)
   const [a] = [await Replica.start(http.url, 'a'), await Replica.start(http.url, 'b')]
   const read = async () => {
     const { data } = (await (await fetch(`${api.url}/api/agents`)).json()) as { data: { items: unknown[] } }
@@ -54,7 +57,7 @@ test('R12 - replicas: a killed replica expires alone, and the operators see whic
 
 describe.skipIf(NATS_SERVER === undefined)('replicas across nodes', () => {
   test('A28, R12, CL-12 - replicas: two nodes see the same replicas, and lose only calls to a killed one', async () => {
-    const nodes = await serveNodes(2, CONFIG)
+    const nodes = await serveNodes(2, PATIENT_REGISTRY)
     const bases = nodes.map(({ http }) => http.url)
     const report = await runReplicas(bases, 2_000)
     expect(report.failedOtherwise).toEqual([])

@@ -2,13 +2,12 @@ import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
 import type { JWTPayload } from 'jose'
 import { SignJWT } from 'jose'
 import { Provider } from 'oidc-provider'
 import { onTestFinished } from 'vitest'
-
-import { freePort } from '@signalbox/testkit/free-port'
 
 const SCOPES = ['signalbox:read', 'signalbox:write', 'signalbox:agents', 'signalbox:manage']
 
@@ -20,6 +19,10 @@ export interface AuthorizationServer {
   grants: readonly string[]
   /** More claims of the user's tokens. */
   claims: Readonly<Record<string, unknown>>
+  /** The life of the access tokens from now on, in seconds. */
+  tokenSeconds: number
+  /** The state with which the next authorization request is answered, in place of its own. */
+  wrongState: string | undefined
   /** The authorization requests so far: their scopes, and the resource that the token is for. */
   readonly asked: { readonly scope: string | null; readonly resource: string | null }[]
   /** The refreshed tokens so far. */
@@ -46,7 +49,13 @@ export async function startAuthorizationServer(
   { clients = [], pages = [], tokenSeconds = 300, refresh = true }: AuthorizationServerOptions = {},
 ): Promise<AuthorizationServer> {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const issuer = `http://127.0.0.1:${await freePort()}`
+  const http = createServer()
+  await once(http.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    http.closeAllConnections()
+    http.close()
+  })
+  const issuer = `http://127.0.0.1:${(http.address() as AddressInfo).port}`
   let refreshes = 0
   const provider = new Provider(issuer, {
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), kid: 'as', use: 'sig', alg: 'ES256' }] },
@@ -61,7 +70,7 @@ export async function startAuthorizationServer(
     clients,
     clientBasedCORS: (_context: unknown, origin: string) => pages.includes(origin),
     extraTokenClaims: () => server.claims,
-    ttl: { AccessToken: tokenSeconds, Grant: 300, Interaction: 300, RefreshToken: 300, Session: 300 },
+    ttl: { AccessToken: () => server.tokenSeconds, Grant: 300, Interaction: 300, RefreshToken: 300, Session: 300 },
     interactions: { url: (_context: unknown, { uid }: { uid: string }) => `/interaction/${uid}` },
     features: {
       devInteractions: { enabled: false },
@@ -74,7 +83,7 @@ export async function startAuthorizationServer(
           scope: SCOPES.join(' '),
           audience: resource,
           accessTokenFormat: 'jwt',
-          accessTokenTTL: tokenSeconds,
+          accessTokenTTL: server.tokenSeconds,
           jwt: { sign: { alg: 'ES256' } },
         }),
       },
@@ -86,10 +95,12 @@ export async function startAuthorizationServer(
     jwksUrl: `${issuer}/jwks`,
     grants: SCOPES,
     claims: {},
+    tokenSeconds,
+    wrongState: undefined,
     asked: [],
     refreshes: () => refreshes,
     sign: (claims) =>
-      new SignJWT({ iss: issuer, sub: user, exp: Math.floor(Date.now() / 1000) + 60, ...claims })
+      new SignJWT({ iss: issuer, sub: user, exp: Math.floor(Date.now() / 1000) + 600, ...claims })
         .setProtectedHeader({ alg: 'ES256', kid: 'as', typ: 'at+jwt' })
         .sign(privateKey),
   }
@@ -115,8 +126,14 @@ export async function startAuthorizationServer(
     await provider.interactionFinished(request, response, { consent: { grantId: await grant.save() } })
   }
 
-  const http = createServer((request, response) => {
+  http.on('request', (request: IncomingMessage, response: ServerResponse) => {
     const url = new URL(request.url ?? '/', issuer)
+    if (url.pathname === '/auth' && server.wrongState !== undefined) {
+      url.searchParams.set('state', server.wrongState)
+      server.wrongState = undefined
+      response.writeHead(303, { location: url.href }).end()
+      return
+    }
     if (url.pathname === '/auth') {
       server.asked.push({ scope: url.searchParams.get('scope'), resource: url.searchParams.get('resource') })
     }
@@ -130,12 +147,6 @@ export async function startAuthorizationServer(
       body += chunk.toString()
       if (body.includes('grant_type=refresh_token')) refreshes++
     })
-  })
-  http.listen(Number(new URL(issuer).port), '127.0.0.1')
-  await once(http, 'listening')
-  onTestFinished(() => {
-    http.closeAllConnections()
-    http.close()
   })
   return server
 }

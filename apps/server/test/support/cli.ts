@@ -81,10 +81,11 @@ export class Cli {
     }
   }
 
-  /** The lines of the log, and of announcements, that are JSON. */
+  /** The complete lines of the log, and of announcements, that are JSON. */
   lines(): Record<string, unknown>[] {
     return this.stdout
       .split('\n')
+      .slice(0, -1)
       .filter((line) => line.startsWith('{'))
       .map((line) => JSON.parse(line) as Record<string, unknown>)
   }

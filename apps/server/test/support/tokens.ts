@@ -14,7 +14,7 @@ export interface Issuer {
   readonly kid: string
   readonly publicKey: KeyObject
   readonly pem: string
-  /** An Authorization header for this client, good for a minute unless the claims say otherwise. */
+  /** An Authorization header for this client, good for ten minutes unless the claims say otherwise. */
   readonly bearer: (clientId: string, claims?: JWTPayload) => Promise<string>
 }
 
@@ -25,7 +25,7 @@ export function issuer(kid = 'one'): Issuer {
     publicKey,
     pem: publicKey.export({ type: 'spki', format: 'pem' }).toString(),
     async bearer(clientId, claims = {}) {
-      const token = await new SignJWT({ ClientID: clientId, exp: Math.floor(Date.now() / 1000) + 60, ...claims })
+      const token = await new SignJWT({ ClientID: clientId, exp: Math.floor(Date.now() / 1000) + 600, ...claims })
         .setProtectedHeader({ alg: 'ES256', kid })
         .sign(privateKey)
       return `Bearer ${token}`

@@ -1,4 +1,4 @@
-import type { Subscription } from '../engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import type { BrokerError } from '../errors.ts'
 import type { Authorization } from './authorization.ts'
 

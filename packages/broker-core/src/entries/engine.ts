@@ -5,38 +5,35 @@
 export { CHANNEL_TYPES, isReservedChannel } from '../channel.ts'
 export type { ChannelType, StoredType } from '../channel.ts'
 export { isWildcardPattern } from '../channel-pattern.ts'
+export type { ChannelEngine, ChannelName, ChannelOptions, ChannelState } from '../engine/channel-engine.ts'
 export type {
-  AppendResult,
-  ChannelEngine,
-  ChannelName,
-  ChannelOptions,
-  ChannelState,
   Engine,
   EngineCapabilities,
   EngineHealth,
   EngineLimits,
   EngineStats,
+  OtherNode,
+  QueueCounters,
+} from '../engine/engine.ts'
+export type { EventsStoreSubscribeOptions, SubscribeOptions, EventEngine } from '../engine/event-engine.ts'
+export type {
+  AppendResult,
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
-  EventsStoreSubscribeOptions,
-  OtherNode,
+  ReadOptions,
+  StoredEventListener,
+} from '../engine/events-store-engine.ts'
+export type {
   PeekOptions,
-  QueueCounters,
   QueueEngine,
   QueueSend,
-  ReadOptions,
   ReceiveOptions,
-  RequestEngine,
-  RequestOptions,
-  RequestType,
   SendResult,
   SettleResult,
-  StoredEventListener,
-  SubscribeOptions,
-  Subscription,
-  EventEngine,
-} from '../engine.ts'
+} from '../engine/queue-engine.ts'
+export type { RequestEngine, RequestOptions, RequestType } from '../engine/request-engine.ts'
+export type { Subscription } from '../engine/subscription.ts'
 export type { EngineOptions } from '../engine-options.ts'
 export { BROKER_ERRORS, BrokerError, groupLimit, isBrokerError, unavailable } from '../errors.ts'
 export type { BrokerErrorCode } from '../errors.ts'

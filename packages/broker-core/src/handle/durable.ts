@@ -1,4 +1,4 @@
-import type { SubscribeOptions } from '../engine.ts'
+import type { SubscribeOptions } from '../engine/event-engine.ts'
 import { BrokerError } from '../errors.ts'
 
 /** Returns the error for the option `durable` of a subscription that cannot have it. */

@@ -1,12 +1,8 @@
 import { assertFunction, assertObject } from '../arguments.ts'
 import { deduplicationOf } from '../deduplication.ts'
-import type {
-  AppendResult,
-  EventsStoreStart,
-  EventsStoreSubscribeOptions,
-  ReadOptions,
-  Subscription,
-} from '../engine.ts'
+import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
+import type { AppendResult, EventsStoreStart, ReadOptions } from '../engine/events-store-engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'

@@ -1,6 +1,7 @@
 import { assertFunction, assertObject } from '../arguments.ts'
 import { isWildcardPattern } from '../channel-pattern.ts'
-import type { SubscribeOptions, Subscription } from '../engine.ts'
+import type { SubscribeOptions } from '../engine/event-engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import type { Message, MessageInput } from '../message.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'

@@ -1,7 +1,7 @@
 import { assertObject, assertTexts } from '../arguments.ts'
 import { queueTags } from '../dead-letter-tags.ts'
 import { deduplicationOf } from '../deduplication.ts'
-import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine.ts'
+import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine/queue-engine.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import type { Attachment } from '../observer.ts'

@@ -1,4 +1,6 @@
-import type { RequestOptions, RequestType, SubscribeOptions, Subscription } from '../engine.ts'
+import type { SubscribeOptions } from '../engine/event-engine.ts'
+import type { RequestOptions, RequestType } from '../engine/request-engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import { assertFunction, assertObject } from '../arguments.ts'
 import { encodeText } from '../message.ts'
 import type { MessageInput, Reply, RequestMessage } from '../message.ts'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
 import { CHANNEL_TYPES } from '../channel.ts'
-import type { ChannelName } from '../engine.ts'
+import type { ChannelName } from '../engine/channel-engine.ts'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {

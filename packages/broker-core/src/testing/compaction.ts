@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import type { Engine } from '../engine.ts'
+import type { Engine } from '../engine/engine.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { follow } from './events-store-subscriptions.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-import type { Engine } from '../engine.ts'
+import type { Engine } from '../engine/engine.ts'
 import type { EngineOptions } from '../engine-options.ts'
 
 /** The limits that a case needs. Omitted ones have the engine's default. */

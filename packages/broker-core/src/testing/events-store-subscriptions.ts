@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 
-import type { Engine, EventsStoreStart, EventsStoreSubscribeOptions, Subscription } from '../engine.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
+import type { EventsStoreStart } from '../engine/events-store-engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import type { StoredEvent } from '../message.ts'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -171,6 +174,7 @@ export const eventsStoreSubscriptionCases: readonly ContractCase[] = [
     const { inbox: fast } = await follow(engine, store, { from: 'first' })
     await appendAll(engine, store, numbered(50))
     assert.deepEqual(sequences(await fast.take(50)), upTo(50))
+    await slow.take(1)
     assert.deepEqual(sequences(slow.items), [1], 'the next entry waits for the listener')
     release.resolve()
     assert.deepEqual(sequences(await slow.take(50)), upTo(50))

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 
-import type { Engine, SubscribeOptions, Subscription } from '../engine.ts'
+import type { Engine } from '../engine/engine.ts'
+import type { SubscribeOptions } from '../engine/event-engine.ts'
+import type { Subscription } from '../engine/subscription.ts'
 import type { Message } from '../message.ts'
 import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'

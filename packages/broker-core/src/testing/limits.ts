@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import type { QueueSend } from '../engine.ts'
+import type { QueueSend } from '../engine/queue-engine.ts'
 import { isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 
-import type { Engine } from '../engine.ts'
+import type { Engine } from '../engine/engine.ts'
 import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import {
@@ -36,9 +36,9 @@ export const queueLeaseCases: readonly ContractCase[] = [
   contractCase('queues - an acked message is removed permanently', async ({ engine, channel }) => {
     const queue = channel('ack')
     await sendAll(engine, queue, ['x'])
-    const { receipt } = await receiveOne(engine, queue, { leaseMs: SHORT_LEASE_MS * 5 })
+    const { receipt } = await receiveOne(engine, queue, { leaseMs: 3_000 })
     assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
-    assert.deepEqual(await receive(engine, queue, { waitMs: SHORT_LEASE_MS * 6 }), [])
+    assert.deepEqual(await receive(engine, queue, { waitMs: 3_200 }), [])
     await assertHolds(engine, queue, 0)
   }),
 
@@ -241,9 +241,9 @@ export const queueLeaseCases: readonly ContractCase[] = [
   contractCase('queues - extend sets the end of a lease later', async ({ engine, channel }) => {
     const queue = channel('extend')
     await sendAll(engine, queue, ['x'])
-    const { receipt } = await receiveOne(engine, queue, { leaseMs: 2_000 })
+    const { receipt } = await receiveOne(engine, queue, { leaseMs: 3_000 })
     assert.deepEqual(await engine.queues.extend([receipt], CONSUMER, LONG_LEASE_MS), { settled: 1, lost: [] })
-    assert.deepEqual(await receive(engine, queue, { waitMs: 2_200 }), [])
+    assert.deepEqual(await receive(engine, queue, { waitMs: 3_200 }), [])
     assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 1, lost: [] })
   }),
 
@@ -282,7 +282,7 @@ export const queueLeaseCases: readonly ContractCase[] = [
     const queue = channel('lengths')
     await sendAll(engine, queue, ['long', 'middle', 'short'])
     await receiveOne(engine, queue, { leaseMs: LONG_LEASE_MS })
-    await receiveOne(engine, queue, { leaseMs: 1_500 })
+    await receiveOne(engine, queue, { leaseMs: 3_500 })
     await receiveOne(engine, queue, { leaseMs: 200 })
     assert.equal(text((await receiveOne(engine, queue)).message), 'short')
     assert.equal(text((await receiveOne(engine, queue)).message), 'middle')

@@ -58,7 +58,7 @@ export const queueTimeCases: readonly ContractCase[] = [
 
   contractCase('queues - a delayed message counts as delayed, then as waiting', async ({ engine, channel }) => {
     const queue = channel('delay-counted')
-    await engine.queues.send(queue, queued('later', { delayMs: 1_500 }))
+    await engine.queues.send(queue, queued('later', { delayMs: 3_000 }))
     const before = await engine.channels.info('queues', queue)
     assert.deepEqual([before?.queue?.waiting, before?.queue?.delayed], [0, 1])
     await eventually(async () => {

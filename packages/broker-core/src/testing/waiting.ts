@@ -7,7 +7,7 @@ import { isBrokerError } from '../errors.ts'
 export { pause }
 
 /** The time that a case waits for an expected event, in ms. Only a failing case waits this long. */
-export const PATIENCE_MS = 10_000
+export const PATIENCE_MS = 20_000
 
 /** Collects the items that listeners get, and lets a case await them. */
 export class Inbox<T> {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { SettleResult } from '../engine.ts'
+import type { SettleResult } from '../engine/queue-engine.ts'
 import type { QueueDelivery } from '../message.ts'
 import type { WorkHandler } from './work.ts'
 import { LeaseLost, workMessage } from './work.ts'

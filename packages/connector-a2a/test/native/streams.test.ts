@@ -147,7 +147,8 @@ test('native - a failure in the middle of a stream is one error event, and the s
     ],
   ]
   for (const [script, reason, code, domain] of rows) {
-    const { host, agent, post } = await openWithAgent(script, { maxSseIdleSeconds: 0.3, agentMaxResponseBytes: 10_000 })
+    const idle = reason === 'STREAM_IDLE' ? { maxSseIdleSeconds: 1 } : {}
+    const { host, agent, post } = await openWithAgent(script, { ...idle, agentMaxResponseBytes: 10_000 })
     const events = eventsOf(await (await post('SendStreamingMessage', { id: '5' })).text())
     expect([reason, events.length]).toEqual([reason, 2])
     expect(JSON.parse(events[1]?.slice('data: '.length) ?? '')).toMatchObject({
@@ -171,7 +172,7 @@ test('native - a shutdown ends a stream with an error event', async () => {
 })
 
 test('native - a stream is kept alive with comments', async () => {
-  const { post } = await openWithAgent(opens, { keepAliveMs: 30, maxSseIdleSeconds: 0.3 })
+  const { post } = await openWithAgent(opens, { keepAliveMs: 30, maxSseIdleSeconds: 0.5 })
   expect(await (await post('SendStreamingMessage')).text()).toContain(': keepalive\n')
 })
 

@@ -43,6 +43,7 @@ test.each([
   expect([status, given.get('content-type'), given.get('a2a-extensions')]).toEqual([200, 'text/event-stream', 'urn:e'])
   expect(eventsOf(text)).toEqual(RESULTS.map((result) => `data: ${result}`))
   expect(called(agent)).toMatchObject({ method, params })
+  await until(() => host.finished.length === 1)
   expect(host.finished).toMatchObject([{ status: 'success' }])
 })
 
@@ -66,6 +67,7 @@ test("rest - streams: an agent's error in the middle is an event of its own", as
   expect(eventsOf(text)).toEqual([`data: ${RESULTS[0]}`, errorEvent(404, 'NOT_FOUND', 'TASK_NOT_FOUND')])
   expect(text).toContain('"message":"nö"')
   expect(text).toContain('"n":12345678901234567890')
+  await until(() => host.finished.length === 1)
   expect(host.finished).toMatchObject([{ status: 'error', errorCode: 'agent' }])
 })
 
@@ -77,7 +79,7 @@ test('rest - streams: one that breaks off, falls silent or says nonsense ends wi
     [(_, response) => begin(response).end(`${first}data: x\n\n`), 500, 'INTERNAL', 'INVALID_AGENT_RESPONSE'],
   ]
   for (const [script, code, status, reason] of rows) {
-    const { ask } = await openRest(script, { maxSseIdleSeconds: 1 })
+    const { ask } = await openRest(script, reason === 'STREAM_IDLE' ? { maxSseIdleSeconds: 1 } : {})
     const { text } = await ask('POST /message:stream', { body: '{}' })
     expect(eventsOf(text)).toEqual([`data: ${RESULTS[0]}`, errorEvent(code, status, reason)])
   }
@@ -120,6 +122,7 @@ test('rest - streams: a client that leaves closes the connection to the agent, a
   leaving.abort()
   await until(() => host.connector.inFlight('agent-1') === 0)
   await until(async () => (await agent.connections()) === 0)
+  await until(() => host.finished.length === 1)
   expect(agent.asked).toHaveLength(1)
   expect(host.finished).toMatchObject([{ method: 'message/stream', status: 'success' }])
 })

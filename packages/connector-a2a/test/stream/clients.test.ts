@@ -100,7 +100,8 @@ describe('A11 - clients that do not read', () => {
       const event = taskEvent('artifact', 'x'.repeat(60_000))
       while (await write(response, event));
     })
-    const host = await openHost(agent.url, { limits: { slowConsumerMs: 200 } })
+    // Longer than the host may pause: otherwise the client counts as slow before the kernel's buffers are full.
+    const host = await openHost(agent.url, { limits: { slowConsumerMs: 1_000 } })
     const client = await StreamClient.open(host.base, { paused: true })
     await until(() => host.ends.length === 1)
     expect(host.active()).toBe(0)
@@ -135,9 +136,9 @@ describe('A11 - clients that do not read', () => {
       for (let n = 0; n < 300; n++) await write(response, event)
       response.end(taskEvent('done', 'end'))
     })
-    const host = await openHost(agent.url, { idleMs: 500 })
+    const host = await openHost(agent.url, { idleMs: 1_000 })
     const client = await StreamClient.open(host.base, { paused: true })
-    await new Promise((resolve) => setTimeout(resolve, 1_200))
+    await new Promise((resolve) => setTimeout(resolve, 2_000))
     client.resume()
     const events = await client.all()
     expect([events.length, events.at(-1)?.event]).toEqual([301, 'task.done'])

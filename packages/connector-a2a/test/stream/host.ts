@@ -58,7 +58,8 @@ export async function listen(
   listener: RequestListener,
   cleanUp: CleanUp = onTestFinished,
 ): Promise<{ server: Server; url: string }> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
+  // A thousand clients connect at once: the kernel resets those that the default backlog of 511 has no place for.
+  const server = createServer(listener).listen({ port: 0, host: '127.0.0.1', backlog: 4_096 })
   await once(server, 'listening')
   cleanUp(() => {
     server.closeAllConnections()

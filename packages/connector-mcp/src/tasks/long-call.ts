@@ -2,13 +2,16 @@ import type { OwnedTask } from './owned-task.ts'
 import type { TaskWork } from './running-work.ts'
 import type { NewTask, Tasks } from './tasks.ts'
 
+/** The pause before a call tries again to become a task while this node reads the stored tasks, in ms. */
+const READING_MS = 100
+
 /** A waiting call that becomes a task when it has waited for too long. */
 export class LongCall {
   readonly #tasks: Tasks
   readonly #task: NewTask
   readonly #work: TaskWork
   readonly #onCreated: (task: OwnedTask) => void
-  readonly #timer: NodeJS.Timeout
+  #timer: NodeJS.Timeout | undefined
   #created: Promise<OwnedTask | undefined> | undefined
 
   /** @param onCreated Called when the task is stored, before its outcome can be known */
@@ -17,7 +20,16 @@ export class LongCall {
     this.#task = task
     this.#work = work
     this.#onCreated = onCreated
-    this.#timer = setTimeout(() => void this.#create(), tasks.options.afterMs)
+    this.#createAfter(tasks.options.afterMs)
+  }
+
+  /** A node that has just started, or lost the store for a while, creates tasks only when it has read the stored ones. */
+  #createAfter(ms: number): void {
+    this.#timer = setTimeout(() => {
+      const { current, closed } = this.#tasks
+      if (current || closed) void this.#create()
+      else this.#createAfter(READING_MS)
+    }, ms)
     this.#timer.unref()
   }
 

@@ -130,7 +130,8 @@ export class Store {
       committed: (commit) => this.#settings.onCommit(commit),
       full: (full) => this.#setFull(full),
       damaged: (place, reason) => this.#damaged(place, reason),
-      failed: (reason, code) => this.#failed(reason, code),
+      // A thread can fail as soon as it is ready. The next tick of the event loop begins after what `ready` resolved.
+      failed: (reason, code) => void setImmediate(() => this.#failed(reason, code)),
     })
   }
 

@@ -24,6 +24,7 @@ export class Disposal {
   readonly #deadLetters: DeadLetters
   readonly #refused: ReportOnce
   readonly #counts = new Map<string, number>()
+  readonly #running = new Set<Promise<void>>()
 
   constructor(parts: Parts, gauges: QueueGauges, deadLetters: DeadLetters) {
     this.#parts = parts
@@ -135,6 +136,13 @@ export class Disposal {
 
   /** Runs work without waiting for it. If it fails, the servers deliver the message again. */
   background(work: Promise<void>): void {
-    runInBackground(this.#parts.settings.onProblem, 'settling a message', work)
+    const running = work.finally(() => this.#running.delete(running))
+    this.#running.add(running)
+    runInBackground(this.#parts.settings.onProblem, 'settling a message', running)
+  }
+
+  /** Resolves when no work runs in the background. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running)
   }
 }

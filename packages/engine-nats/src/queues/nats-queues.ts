@@ -11,6 +11,8 @@ import type {
 import { unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 
+import { setImmediate } from 'node:timers/promises'
+
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import { DeadLetters } from './dead-letters.ts'
@@ -191,13 +193,19 @@ export class NatsQueues implements QueueEngine {
     }
   }
 
-  /** Ends all waits, returns deliveries without a receiver, and leaves the leases to the servers. */
-  async close(): Promise<void> {
+  /** Ends all waits. */
+  end(): void {
     this.#closing.abort()
     this.gauges.close()
     for (const queue of this.#queues.values()) queue.end()
+  }
+
+  /** Returns the deliveries without a receiver, and leaves the leases to the servers. Called after the last delivery. */
+  async close(): Promise<void> {
+    this.end()
     // Waits end in the meantime; their deliveries are returned too.
-    await new Promise((resolve) => setImmediate(resolve))
+    await setImmediate()
+    await this.#disposal.idle()
     if (!this.#parts.connection.connected) return
     await Promise.allSettled([...this.#queues.values()].map((queue) => queue.returnStash()))
     await this.#keeper.handOver()

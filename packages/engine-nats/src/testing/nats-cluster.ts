@@ -9,14 +9,16 @@ import { connect } from '@nats-io/transport-node'
 import type { NatsServerOptions } from './nats-server.ts'
 import { NatsServer } from './nats-server.ts'
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  await once(server, 'close')
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
+/** Returns different ports that were free a moment ago. */
+async function freePorts(count: number): Promise<readonly number[]> {
+  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'))
+  await Promise.all(servers.map((server) => once(server, 'listening')))
+  const addresses = servers.map((server) => server.address())
+  await Promise.all(servers.map((server) => once(server.close(), 'close')))
+  return addresses.map((address) => {
+    if (address === null || typeof address === 'string') throw new Error('no port')
+    return address.port
+  })
 }
 
 export interface NatsClusterOptions extends Pick<NatsServerOptions, 'binary'> {
@@ -33,7 +35,7 @@ export class NatsCluster implements AsyncDisposable {
   }
 
   static async start({ binary, logs }: NatsClusterOptions = {}): Promise<NatsCluster> {
-    const ports = [await freePort(), await freePort(), await freePort()]
+    const ports = await freePorts(3)
     const routes = ports.map((port) => `nats-route://127.0.0.1:${port}`).join(', ')
     const servers = await Promise.all(
       ports.map((port, i) =>
@@ -59,7 +61,7 @@ export class NatsCluster implements AsyncDisposable {
 
   /** Waits until the servers have elected a leader and accept streams. */
   async #settled(): Promise<void> {
-    for (let tries = 0; tries < 100; tries++) {
+    for (let tries = 0; tries < 300; tries++) {
       const connection = await connect({ servers: this.urls[0] ?? '', ignoreClusterUpdates: true })
       try {
         const manager = await jetstreamManager(connection, { timeout: 1_000 })

@@ -44,6 +44,9 @@ export interface NatsServerOptions {
   readonly monitored?: boolean
 }
 
+/** The number of times that a server is started which ends at once. */
+const START_TRIES = 20
+
 /** The ports of a running server. */
 interface Ports {
   readonly client: number
@@ -116,13 +119,25 @@ export class NatsServer implements AsyncDisposable {
         replaced,
       ].join('\n'),
     )
-    const server = spawn(binary, ['-c', config], { stdio: 'ignore' })
-    running.set(server, this.#folder)
-    server.once('exit', () => running.delete(server))
-    this.#process = server
-    const { client, monitoring } = await this.#readPorts()
+    const { client, monitoring } = await this.#spawn(binary, config)
     this.#port = client
     this.#monitoringPort = monitoring
+  }
+
+  /** Starts the process. Another one may have its former port, or a port that was free, for a moment. */
+  async #spawn(binary: string, config: string): Promise<Ports> {
+    for (let tries = 1; ; tries++) {
+      const server = spawn(binary, ['-c', config], { stdio: 'ignore' })
+      running.set(server, this.#folder)
+      server.once('exit', () => running.delete(server))
+      this.#process = server
+      try {
+        return await this.#readPorts()
+      } catch (error) {
+        if (server.exitCode === null || tries === START_TRIES) throw error
+      }
+      await pause(500)
+    }
   }
 
   /**
@@ -139,13 +154,14 @@ export class NatsServer implements AsyncDisposable {
   }
 
   async #readPorts(): Promise<Ports> {
-    for (let tries = 0; tries < 200; tries++) {
+    const { monitored = false } = this.#options
+    for (let tries = 0; tries < 1_200; tries++) {
       const files = await readdir(this.#folder)
       const file = files.find((name) => name.endsWith(`_${this.#process?.pid}.ports`))
       const text = file === undefined ? '' : await readFile(join(this.#folder, file), 'utf8')
       const client = /"nats":\s*\["[^"]*:(\d+)"/.exec(text)?.[1]
       const monitoring = /"monitoring":\s*\["[^"]*:(\d+)"/.exec(text)?.[1]
-      if (client !== undefined) {
+      if (client !== undefined && (monitoring !== undefined || !monitored)) {
         return { client: Number(client), monitoring: monitoring === undefined ? undefined : Number(monitoring) }
       }
       if (this.#process?.exitCode !== null) throw new Error('nats-server ended during its start')

@@ -3,6 +3,7 @@ import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { defineAction, ofType, STRICT } from './action.ts'
+import { messageCount } from './message-count.ts'
 
 const channelArguments = {
   channel: argument.channel(`The channel. ${argument.CHANNEL_RULES}`),
@@ -60,7 +61,7 @@ export const deleteChannel = defineAction({
     return { channel, type }
   },
   detail: ({ would_delete: counts }) =>
-    counts === undefined ? undefined : `dry run: ${counts.messages} messages would be deleted`,
+    counts === undefined ? undefined : `dry run: ${messageCount(counts.messages)} would be deleted`,
 })
 
 function contentOf({ queue, eventsStore, subscribers }: ChannelInfo) {
@@ -98,5 +99,5 @@ export const purgeQueue = defineAction({
     return { channel, purged: 0, dry_run, would_purge: waiting + delayed, in_flight: inFlight }
   },
   detail: ({ purged, would_purge: counted }) =>
-    counted === undefined ? `${purged} messages removed` : `dry run: ${counted} messages would be removed`,
+    counted === undefined ? `${messageCount(purged)} removed` : `dry run: ${messageCount(counted)} would be removed`,
 })

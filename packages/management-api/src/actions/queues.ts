@@ -5,6 +5,7 @@ import { Type } from 'typebox'
 
 import type { ActionCall } from './action.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
+import { messageCount } from './message-count.ts'
 import { MAX_ANSWER_BYTES, queueMessage, queueMessageData } from './message-data.ts'
 
 export const sendQueueMessage = defineAction({
@@ -62,8 +63,7 @@ export const sendQueueMessage = defineAction({
 
 const messagesData = Type.Object({ channel: Type.String(), messages: Type.Array(queueMessageData) })
 
-const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string =>
-  messages.length === 1 ? '1 message' : `${messages.length} messages`
+const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string => messageCount(messages.length)
 
 export const receiveQueueMessages = defineAction({
   name: 'receive_queue_messages',

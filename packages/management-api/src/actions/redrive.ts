@@ -7,6 +7,7 @@ import { lastSequence } from '../dead-letters/last-sequence.ts'
 import { RedriveProgress, redrive, rehearseRedrive } from '../dead-letters/redrive.ts'
 import { editArguments, editProblem, RESENT_FROM } from '../messages/edited-message.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
+import { messageCount } from './message-count.ts'
 
 /** The most messages that one call looks at for its selection. */
 const MAX_EXAMINED = 10_000
@@ -84,8 +85,8 @@ export const redriveDeadLetters = defineAction({
   },
   detail: ({ redriven, left, would_redrive: counted }) =>
     counted === undefined
-      ? `${redriven} messages sent back, ${left.length} left`
-      : `dry run: ${counted} messages would be sent back, ${left.length} left`,
+      ? `${messageCount(redriven)} sent back, ${left.length} left`
+      : `dry run: ${messageCount(counted)} would be sent back, ${left.length} left`,
 })
 
 export const redriveEditedMessage = defineAction({

@@ -5,6 +5,7 @@ import { lastSequence } from '../dead-letters/last-sequence.ts'
 import { MAX_REDRIVEN } from '../dead-letters/redrive.ts'
 import { MAX_RUNNING, redriveSchema } from '../dead-letters/redrives.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
+import { messageCount } from './message-count.ts'
 import { selectionArguments } from './redrive.ts'
 
 export const startRedrive = defineAction({
@@ -44,5 +45,5 @@ export const cancelRedrive = defineAction({
   data: redriveSchema,
   target: () => ({}),
   run: ({ id }, { redrives }) => redrives.cancel(id),
-  detail: ({ id, redriven }) => `redrive ${id} stopped, ${redriven} messages sent back`,
+  detail: ({ id, redriven }) => `redrive ${id} stopped, ${messageCount(redriven)} sent back`,
 })

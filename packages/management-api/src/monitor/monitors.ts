@@ -92,9 +92,8 @@ export class Monitors {
     const monitor = new Monitor(socket, stream, { filter, roomBytes, expiresAt, wake: () => this.#wake() })
     this.#monitors.add(monitor)
     socket.once('close', () => this.#remove(monitor))
-    this.#pings ??= setInterval(() => {
-      for (const one of this.#monitors) one.ping()
-    }, this.#pingMs).unref()
+    // The loop reads what has arrived before an immediate: an answer may wait there while the server was busy.
+    this.#pings ??= setInterval(() => setImmediate(() => this.#pingAll()), this.#pingMs).unref()
     this.#observe()
     if (this.#closing !== undefined) monitor.end('shutdown')
   }
@@ -114,6 +113,10 @@ export class Monitors {
       clearTimeout(cut)
     })()
     return this.#closing
+  }
+
+  #pingAll(): void {
+    for (const one of this.#monitors) one.ping()
   }
 
   #observe(): void {

@@ -12,7 +12,7 @@ import { cursorKey } from '../subscription/subscription-index.ts'
 import type { LogEntry, WebhookLog } from '../subscription/webhook-log.ts'
 import type { EndpointClient } from './endpoint-client.ts'
 import { Slots } from './slots.ts'
-import type { RunnerParts } from './subscription-runner.ts'
+import type { RunnerParts } from './runner-parts.ts'
 import { SubscriptionRunner } from './subscription-runner.ts'
 
 /** The interval in which a node looks for subscriptions without a node, in ms. */

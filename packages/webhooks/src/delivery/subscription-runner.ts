@@ -1,65 +1,26 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import type { BrokerHandle } from '@signalbox/broker-core'
-import { attributesOf, compileCesql } from '@signalbox/broker-core/internal'
-
 import type { WebhookFormat } from '../format.ts'
-import type { SecretBox } from '../secrets/secret-box.ts'
 import { signedHeaders } from '../secrets/signature.ts'
-import { EventsSource } from '../sources/events-source.ts'
-import { QueueSource } from '../sources/queue-source.ts'
+import { UNORDERED } from '../sources/limits.ts'
+import { openSource } from '../sources/open-source.ts'
 import type { Item, Source } from '../sources/source.ts'
-import { StoreSource } from '../sources/store-source.ts'
-import type { Beat } from '../subscription/beat.ts'
 import { CursorWriter } from '../subscription/cursor-writer.ts'
+import { matcherOf } from '../subscription/filter.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
-import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
-import type { WebhookLog } from '../subscription/webhook-log.ts'
-import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
+import type { CursorRecord } from '../subscription/subscription-record.ts'
+import type { Attempt, OpenSecret } from './attempt.ts'
 import { deliveryId, encode, openSecrets, outcomeOf, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
-import type { EndpointClient, EndpointUrl } from './endpoint-client.ts'
+import type { EndpointUrl } from './endpoint-client.ts'
 import { endpointUrl } from './endpoint-client.ts'
 import { FailedAttempts } from './failed-attempts.ts'
 import { OpenRequests } from './open-requests.ts'
 import { Progress } from './progress.ts'
 import { pauseAfter } from './retry.ts'
-import type { Slots } from './slots.ts'
-
-/** The most deliveries of a subscription under way, if it does not ask for order. */
-const UNORDERED = 16
-
-/** The parts that all subscriptions of a node share. */
-export interface RunnerParts {
-  readonly system: BrokerHandle
-  readonly log: WebhookLog
-  readonly beat: Beat
-  readonly client: EndpointClient
-  readonly slots: Slots
-  readonly box: SecretBox
-  readonly node: string
-  readonly maxAgeMs: number
-  readonly formatOf: (name: string) => WebhookFormat | undefined
-  /** Returns `true` if the policy lets the owner have a message of the channel now. */
-  readonly permits: (record: SubscriptionRecord) => boolean
-  readonly attempted: (outcome: AttemptOutcome, seconds: number) => void
-  readonly deadLettered: () => void
-  readonly dropped: () => void
-  readonly failed: (error: unknown) => void
-}
-
-/** The effects of a runner on its subscription. */
-export interface RunnerEvents {
-  readonly cursor: (cursor: CursorRecord, sequence: number) => void
-  /** Called if another node or an operator changed the position. */
-  readonly lost: () => void
-  /** Called if the subscription must end until its owner or an operator acts. The runner has halted. */
-  readonly disabled: (reason: string) => void
-  /** Called after an unexpected failure. The runner has halted and must be replaced. */
-  readonly crashed: () => void
-}
+import type { RunnerEvents, RunnerParts } from './runner-parts.ts'
 
 /** Delivers the messages of one subscription, while this node serves it. */
 export class SubscriptionRunner {
@@ -72,7 +33,6 @@ export class SubscriptionRunner {
   /** The attempts in flight. Aborted when they must end too. */
   readonly #requests = new OpenRequests()
   readonly #progress: Progress
-  readonly #tried: Map<number, number>
   readonly #failed: FailedAttempts
   readonly #cursor: CursorWriter
   readonly #underWay = new Map<readonly Item[], Promise<void>>()
@@ -89,7 +49,6 @@ export class SubscriptionRunner {
     this.#events = events
     this.#url = endpointUrl(new URL(record.endpoint))
     this.#progress = new Progress(cursor.next, cursor.done)
-    this.#tried = new Map(cursor.tried)
     this.#failed = new FailedAttempts(cursor.attempts)
     this.#failing = cursor.failing
     this.#matches = matcherOf(record)
@@ -140,19 +99,9 @@ export class SubscriptionRunner {
       generation: cursor.generation,
       next: this.#progress.next,
       done: this.#progress.done,
-      tried: [...this.#tried],
       ...(attempts.length === 0 ? {} : { attempts }),
       ...(this.#failing === undefined ? {} : { failing: this.#failing }),
     }
-  }
-
-  #open(): Source {
-    const { system, failed, dropped } = this.#parts
-    const { type, channel } = this.subscription.record
-    const { signal } = this.#halt
-    if (type === 'queues') return new QueueSource(system, channel, { signal, failed })
-    if (type === 'events') return new EventsSource(system, channel, { signal, failed, dropped })
-    return new StoreSource(system, channel, this.#progress.next, { signal, failed })
   }
 
   async #run(): Promise<void> {
@@ -168,7 +117,8 @@ export class SubscriptionRunner {
       this.#disable('the secret cannot be read: WEBHOOKS_KEY_FILE has another key')
       return
     }
-    const source = this.#open()
+    const { system, failed, dropped } = this.#parts
+    const source = openSource(system, record, { next: this.#progress.next, signal, failed, dropped })
     try {
       while (!signal.aborted) {
         while (this.#full) {
@@ -235,7 +185,7 @@ export class SubscriptionRunner {
   async #deliver(delivery: Delivery, items: readonly Item[]): Promise<void> {
     const { signal } = this.#halt
     const [first] = items
-    const since = (first && this.#tried.get(first.sequence)) ?? Date.now()
+    const since = (first && this.#failed.since(first)) ?? Date.now()
     for (let attempt = 0; ; attempt++) {
       const waitMs = this.#reserveTime()
       if (waitMs > 0) await delay(waitMs, undefined, { signal, ref: false })
@@ -251,7 +201,7 @@ export class SubscriptionRunner {
         return
       }
       if (verdict === 'gone' && delivery.format.goneEnds !== 'delivery') {
-        this.#failed.add(items)
+        this.#failed.add(items, since)
         this.#cursor.store()
         this.#disable('the endpoint answered 410: it is gone')
         signal.throwIfAborted()
@@ -266,11 +216,8 @@ export class SubscriptionRunner {
         }
       }
       // Before the failure is stored: the age and the attempts of the message must survive a crash.
-      this.#failed.add(items)
-      if (!refused) {
-        if (first !== undefined && first.sequence > 0) this.#tried.set(first.sequence, since)
-        this.#fail(reason)
-      }
+      this.#failed.add(items, since)
+      if (!refused) this.#fail(reason)
       const pause = Math.max(pauseAfter(attempt), pauseMs)
       const { maxAgeMs = this.#parts.maxAgeMs } = delivery.format
       if (refused || Date.now() + pause - since > maxAgeMs) {
@@ -322,11 +269,7 @@ export class SubscriptionRunner {
   }
 
   async #settle(source: Source, items: readonly Item[]): Promise<void> {
-    for (const { sequence } of items) {
-      if (sequence === 0) continue
-      this.#progress.finish(sequence)
-      this.#tried.delete(sequence)
-    }
+    for (const { sequence } of items) if (sequence > 0) this.#progress.finish(sequence)
     this.#failed.forget(items)
     if (this.subscription.record.type === 'events_store') this.#cursor.store()
     const settled = source.settle(items)
@@ -386,13 +329,4 @@ interface Delivery {
   readonly source: Source
   readonly format: WebhookFormat
   readonly secrets: readonly OpenSecret[]
-}
-
-function matcherOf({ type, channel, filter }: SubscriptionRecord): (item: Item) => boolean {
-  if (filter === undefined) return () => true
-  const expression = compileCesql(filter)
-  return ({ message }) => {
-    const { value, error } = expression.evaluate(attributesOf(type, channel, message))
-    return error === undefined && value === true
-  }
 }

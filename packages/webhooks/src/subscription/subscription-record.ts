@@ -47,10 +47,11 @@ const CursorSchema = Type.Object({
   next: Type.Integer({ minimum: 1 }),
   /** Later entries that were delivered. */
   done: Type.Array(Type.Integer()),
-  /** The time of the first attempt, in ms since the epoch, of entries that failed and are tried again. */
-  tried: Type.Array(Type.Tuple([Type.Integer(), Type.Number()])),
-  /** The failed attempts of messages that are tried again, by the stable parts of their delivery ids. */
-  attempts: Type.Optional(Type.Array(Type.Tuple([Type.String(), Type.Integer({ minimum: 1 })]))),
+  /**
+   * The messages that failed and are tried again: the stable part of the delivery id, the failed attempts, and the time of
+   * the first one, in ms since the epoch.
+   */
+  attempts: Type.Optional(Type.Array(Type.Tuple([Type.String(), Type.Integer({ minimum: 1 }), Type.Number()]))),
   /** The last failure, while the last attempt failed. */
   failing: Type.Optional(Type.Object({ sinceMs: Type.Number(), reason: Type.String() })),
 })

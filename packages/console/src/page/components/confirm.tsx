@@ -4,6 +4,7 @@ import { useState } from 'preact/hooks'
 import { toApiError } from '../api/use-data.ts'
 import type { ApiError } from '../api/client.ts'
 import { Dialog } from './dialog.tsx'
+import { DialogForm } from './dialog-form.tsx'
 import { ErrorOf } from './feedback.tsx'
 import { Field } from './fields.tsx'
 
@@ -25,9 +26,7 @@ export function Confirm({ title, name, action, run, onClose, children }: Confirm
   const [running, setRunning] = useState(false)
   const [error, setError] = useState<ApiError>()
   const confirmed = name === undefined || typed === name
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    if (!confirmed || running) return
+  const submit = async (): Promise<void> => {
     setRunning(true)
     try {
       await run()
@@ -39,7 +38,13 @@ export function Confirm({ title, name, action, run, onClose, children }: Confirm
   }
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <DialogForm
+        action={action}
+        kind="danger"
+        disabled={!confirmed || running}
+        onLeave={onClose}
+        onSubmit={() => void submit()}
+      >
         <div class="text">{children}</div>
         {name !== undefined && (
           <Field label={<>Type {<code class="name">{name}</code>} to confirm</>}>
@@ -52,15 +57,7 @@ export function Confirm({ title, name, action, run, onClose, children }: Confirm
           </Field>
         )}
         <ErrorOf error={error} />
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="danger" disabled={!confirmed || running}>
-            {action}
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }

@@ -105,7 +105,14 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
       wideOnly: true,
       cell: ({ last_seen }) => <Ago value={last_seen} />,
     },
-    { id: 'flight', title: 'In flight', numeric: true, width: '5.5rem', cell: ({ in_flight }) => count(in_flight) },
+    {
+      id: 'flight',
+      title: 'In flight',
+      numeric: true,
+      width: '5.5rem',
+      wideOnly: true,
+      cell: ({ in_flight }) => count(in_flight),
+    },
     {
       id: 'calls',
       title: 'Calls, 1 h',

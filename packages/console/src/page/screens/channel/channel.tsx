@@ -17,6 +17,7 @@ import type { Place } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { ChannelFigures } from './channel-figures.tsx'
 import { DeleteChannel, PurgeQueue } from './danger.tsx'
+import { Limits } from './limits.tsx'
 import { Messages } from './messages.tsx'
 import { Send } from './send.tsx'
 import { Subscribers } from './subscribers.tsx'
@@ -102,7 +103,12 @@ export function Channel({ type, name, place }: ChannelProps) {
       {(type === 'queues' || type === 'events_store') && data !== null && (
         <Messages type={type} channel={name} place={place} changes={changes} onChanged={refresh} />
       )}
-      {data && <Subscribers type={type} channel={name} />}
+      {data && (
+        <div class="grid">
+          <Subscribers type={type} channel={name} />
+          <Limits type={type} />
+        </div>
+      )}
       {open === 'send' && <Send type={type} channel={name} onClose={close} onSent={done} />}
       {open === 'purge' && <PurgeQueue channel={name} onClose={close} onDone={done} />}
       {open === 'delete' && <DeleteChannel type={type} channel={name} onClose={close} />}

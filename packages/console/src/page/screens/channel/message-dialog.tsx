@@ -5,6 +5,7 @@ import { act, get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { DialogForm } from '../../components/dialog-form.tsx'
 import { ErrorOf, Loading, notify } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
 import { count } from '../../components/format.ts'
@@ -150,9 +151,7 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
   const [tags, setTags] = useState(() => tagsText(message.tags))
   const [error, setError] = useState<ApiError>()
   const [running, setRunning] = useState(false)
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    if (running) return
+  const submit = async (): Promise<void> => {
     setRunning(true)
     try {
       const { sequence } = await act('resend_message', {
@@ -171,7 +170,7 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
     }
   }
   return (
-    <form onSubmit={(event) => void submit(event)}>
+    <DialogForm action="Resend" disabled={running} onLeave={onCancel} onSubmit={() => void submit()}>
       <Field label={type === 'queues' ? 'To queue' : 'To events store'}>
         <input value={to} required spellcheck={false} onInput={(event) => setTo(event.currentTarget.value)} />
       </Field>
@@ -184,14 +183,6 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
       )}
       <TagsField value={tags} onChange={setTags} />
       <ErrorOf error={error} />
-      <div class="buttons">
-        <button type="button" onClick={onCancel}>
-          Cancel
-        </button>
-        <button type="submit" class="primary" disabled={running}>
-          Resend
-        </button>
-      </div>
-    </form>
+    </DialogForm>
   )
 }

@@ -6,6 +6,7 @@ import { toApiError } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import type { ChannelType } from '../../components/channel-link.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { DialogForm } from '../../components/dialog-form.tsx'
 import { ErrorOf, notify } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
 import { count } from '../../components/format.ts'
@@ -38,9 +39,7 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
   const [error, setError] = useState<ApiError>()
   const [running, setRunning] = useState(false)
   const [reply, setReply] = useState<Reply>()
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
-    if (running) return
+  const submit = async (): Promise<void> => {
     setRunning(true)
     setError(undefined)
     setReply(undefined)
@@ -59,7 +58,13 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
   }
   return (
     <Dialog title={TITLES[type]} wide onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <DialogForm
+        action={running ? 'Waiting …' : 'Send'}
+        leave={reply === undefined ? 'Cancel' : 'Close'}
+        disabled={running}
+        onLeave={onClose}
+        onSubmit={() => void submit()}
+      >
         <Field label="Body">
           <textarea value={body} rows={8} spellcheck={false} onInput={(event) => setBody(event.currentTarget.value)} />
         </Field>
@@ -82,15 +87,7 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
             <BodyView body={reply.body} size={new TextEncoder().encode(reply.body).length} />
           </section>
         )}
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            {reply === undefined ? 'Cancel' : 'Close'}
-          </button>
-          <button type="submit" class="primary" disabled={running}>
-            {running ? 'Waiting …' : 'Send'}
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }

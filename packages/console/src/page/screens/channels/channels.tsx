@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
@@ -7,7 +7,7 @@ import { ChannelLink, CHANNEL_TYPES, isChannelType, TYPE_NAMES } from '../../com
 import type { ChannelType } from '../../components/channel-link.tsx'
 import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
 import { Search, Select } from '../../components/fields.tsx'
-import { bytes, count, plural } from '../../components/format.ts'
+import { bytes, count, plural, rate } from '../../components/format.ts'
 import { Page } from '../../components/page.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
@@ -16,6 +16,8 @@ import { go, setQuery } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { Channel } from '../channel/channel.tsx'
 import type { ScreenProps } from '../screens.ts'
+import type { ChannelRates, Rates } from './channel-rates.ts'
+import { useRates } from './channel-rates.ts'
 import { CreateChannel } from './create-channel.tsx'
 
 type Listed = GetData<'/api/channels'>['items'][number]
@@ -33,6 +35,8 @@ interface SortableColumn extends Column<Listed> {
   readonly sortable: true
 }
 
+type SortableOrFixed = FixedColumn | SortableColumn
+
 const PAGE = 200
 
 const TYPES: readonly (readonly [ChannelType | 'all', string])[] = [
@@ -40,30 +44,61 @@ const TYPES: readonly (readonly [ChannelType | 'all', string])[] = [
   ...CHANNEL_TYPES.map((type) => [type, TYPE_NAMES[type]] as const),
 ]
 
-const COLUMNS: readonly (FixedColumn | SortableColumn)[] = [
+const FIRST_COLUMNS: readonly SortableOrFixed[] = [
   { id: 'name', title: 'Channel', sortable: true, cell: ({ type, name }) => <ChannelLink type={type} name={name} /> },
-  { id: 'type', title: 'Type', width: '7.5rem', cell: ({ type }) => TYPE_NAMES[type] },
-  { ...numeric('depth', 'Depth', '6rem'), wideOnly: false },
-  numeric('in_flight', 'In flight', '6.5rem'),
-  numeric('delayed', 'Delayed', '6.5rem'),
-  numeric('dead_lettered', 'Dead-lettered', '8rem'),
-  numeric('messages_in', 'In', '7rem'),
-  numeric('messages_out', 'Out', '7rem'),
-  numeric('subscribers', 'Subscribers', '7.5rem'),
-  { ...numeric('bytes', 'Size', '6.5rem'), cell: (row) => sized(row.bytes) },
+  { id: 'type', title: 'Type', width: '7rem', cell: ({ type }) => TYPE_NAMES[type] },
+  { ...numeric('depth', 'Depth', '5rem'), wideOnly: false },
+  numeric('in_flight', 'In flight', '5.5rem'),
+  numeric('delayed', 'Delayed', '5.5rem'),
+  numeric('dead_lettered', 'Dead-lettered', '7.5rem'),
+  numeric('messages_in', 'In', '5.5rem'),
+]
+
+const LAST_COLUMNS: readonly SortableOrFixed[] = [
+  numeric('subscribers', 'Subscribers', '7rem'),
+  { ...numeric('bytes', 'Size', '5.5rem'), cell: (row) => sized(row.bytes) },
   {
     id: 'last_activity',
     title: 'Last activity',
     numeric: true,
     sortable: true,
     wideOnly: true,
-    width: '8.5rem',
+    width: '7.5rem',
     cell: ({ last_activity }) => <Ago value={last_activity} />,
   },
 ]
 
+const OUT = numeric('messages_out', 'Out', '5.5rem')
+
+/** Returns the columns, with the present rates of the channels that the node follows. */
+function columnsWith(rates: Rates): readonly SortableOrFixed[] {
+  return [
+    ...FIRST_COLUMNS,
+    rateColumn('in', 'In rate', rates),
+    OUT,
+    rateColumn('out', 'Out rate', rates),
+    ...LAST_COLUMNS,
+  ]
+}
+
+function rateColumn(id: keyof ChannelRates, title: string, rates: Rates): FixedColumn {
+  return {
+    id: `${id}_rate`,
+    title,
+    width: '5.5rem',
+    numeric: true,
+    wideOnly: true,
+    cell: ({ type, name }) => {
+      const known = rates.get(`${type} ${name}`)
+      return known === undefined ? <span class="muted">–</span> : rate(known[id])
+    },
+  }
+}
+
 /** The orders of the list, one for each sortable column. */
-const SORTS = COLUMNS.flatMap((column) => (column.sortable === true ? [column.id] : []))
+const SORTS = [...FIRST_COLUMNS, OUT, ...LAST_COLUMNS].flatMap((column) =>
+  column.sortable === true ? [column.id] : [],
+)
 
 function numeric(id: Exclude<Sort, 'name' | 'last_activity'>, title: string, width: string): SortableColumn {
   return {
@@ -111,6 +146,8 @@ function ChannelList({ place }: ScreenProps) {
     5_000,
   )
   const rows = useFurtherPages(data, query)
+  const rates = useRates()
+  const columns = useMemo(() => columnsWith(rates), [rates])
   return (
     <Page
       title="Channels"
@@ -145,7 +182,7 @@ function ChannelList({ place }: ScreenProps) {
       {rows.items.length > 0 && (
         <Table
           label="Channels"
-          columns={COLUMNS}
+          columns={columns}
           rows={rows.items}
           keyOf={({ type, name }) => `${type} ${name}`}
           sorting={{ column, descending }}

@@ -6,8 +6,10 @@ import { toApiError } from '../../api/use-data.ts'
 import type { ChannelType } from '../../components/channel-link.tsx'
 import { CHANNEL_TYPES, TYPE_NAMES } from '../../components/channel-link.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { DialogForm } from '../../components/dialog-form.tsx'
 import { ErrorOf } from '../../components/feedback.tsx'
 import { Field, Select } from '../../components/fields.tsx'
+import { NameInput } from '../../components/name-input.tsx'
 
 interface CreateChannelProps {
   readonly onClose: () => void
@@ -19,8 +21,7 @@ export function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
   const [type, setType] = useState<ChannelType>('queues')
   const [channel, setChannel] = useState('')
   const [error, setError] = useState<ApiError>()
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const submit = async (): Promise<void> => {
     try {
       const { created } = await act('create_channel', { channel, type })
       onCreated(created ? `${TYPE_NAMES[type]} ${channel} created.` : `${TYPE_NAMES[type]} ${channel} existed already.`)
@@ -31,7 +32,7 @@ export function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
   }
   return (
     <Dialog title="Create channel" onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <DialogForm action="Create" onLeave={onClose} onSubmit={() => void submit()}>
         <Field label="Type">
           <Select
             label="Type"
@@ -41,24 +42,10 @@ export function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
           />
         </Field>
         <Field label="Name" hint="Parts are separated by dots, such as orders.eu.">
-          <input
-            value={channel}
-            required
-            autocomplete="off"
-            spellcheck={false}
-            onInput={(event) => setChannel(event.currentTarget.value)}
-          />
+          <NameInput value={channel} onChange={setChannel} />
         </Field>
         <ErrorOf error={error} />
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class="primary">
-            Create
-          </button>
-        </div>
-      </form>
+      </DialogForm>
     </Dialog>
   )
 }

@@ -5,6 +5,7 @@ import { act, get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { DialogForm } from '../../components/dialog-form.tsx'
 import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
 import { bytes, count } from '../../components/format.ts'
@@ -142,8 +143,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
     get('/api/message', { type: 'queues', channel, sequence: letter.sequence }, signal),
   )
   const message = data?.message
-  const submit = async (event: Event): Promise<void> => {
-    event.preventDefault()
+  const submit = async (): Promise<void> => {
     try {
       await act('redrive_edited_message', { channel, id: letter.id, ...(body === undefined ? {} : { body }) })
       notify(`The edited message was sent to ${source}.`)
@@ -181,7 +181,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
         </div>
       )}
       {body !== undefined && (
-        <form onSubmit={(event) => void submit(event)}>
+        <DialogForm action="Redrive" onLeave={() => setBody(undefined)} onSubmit={() => void submit()}>
           <Field label="Body" hint={`The message goes to ${source} under your name, and leaves this queue.`}>
             <textarea
               value={body}
@@ -191,15 +191,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
             />
           </Field>
           <ErrorOf error={problem} />
-          <div class="buttons">
-            <button type="button" onClick={() => setBody(undefined)}>
-              Cancel
-            </button>
-            <button type="submit" class="primary">
-              Redrive
-            </button>
-          </div>
-        </form>
+        </DialogForm>
       )}
     </Dialog>
   )

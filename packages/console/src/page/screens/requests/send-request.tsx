@@ -5,6 +5,7 @@ import { Badge } from '../../components/badge.tsx'
 import { BodyView } from '../../components/body-view.tsx'
 import { CallState } from '../../components/call-state.tsx'
 import { Dialog } from '../../components/dialog.tsx'
+import { DialogForm } from '../../components/dialog-form.tsx'
 import { Field } from '../../components/fields.tsx'
 import { span } from '../../components/format.ts'
 import { NameInput } from '../../components/name-input.tsx'
@@ -39,8 +40,7 @@ export function SendRequest({ channel: present, onClose, onEnded }: SendRequestP
   const [seconds, setSeconds] = useState('10')
   const [tags, setTags] = useState('')
   const call = useCall<Reply>()
-  const submit = (event: Event): void => {
-    event.preventDefault()
+  const submit = (): void => {
     call.start(async (signal) => {
       const startedAt = performance.now()
       const request = { channel, body, tags: tagsOf(tags), timeout_seconds: Number(seconds) }
@@ -57,7 +57,7 @@ export function SendRequest({ channel: present, onClose, onEnded }: SendRequestP
   }
   return (
     <Dialog title="Send request" wide onClose={onClose}>
-      <form onSubmit={submit}>
+      <DialogForm action="Send" leave="Close" disabled={call.since !== undefined} onLeave={onClose} onSubmit={submit}>
         <div class="columns">
           <Field label="Type">
             <select
@@ -93,15 +93,7 @@ export function SendRequest({ channel: present, onClose, onEnded }: SendRequestP
           />
         </Field>
         <TagsField value={tags} onChange={setTags} />
-        <div class="buttons">
-          <button type="button" onClick={onClose}>
-            Close
-          </button>
-          <button type="submit" class="primary" disabled={call.since !== undefined}>
-            Send
-          </button>
-        </div>
-      </form>
+      </DialogForm>
       <CallState call={call} />
       {call.result && <Answer reply={call.result} />}
     </Dialog>

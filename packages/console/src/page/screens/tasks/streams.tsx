@@ -47,13 +47,13 @@ export function Streams({ query, selected }: StreamsProps) {
               title: 'Agent',
               cell: ({ agent_id }) => <a href={href(['agents', agent_id])}>{agent_id}</a>,
             },
-            { id: 'client', title: 'Caller', cell: ({ client }) => <UserText>{client}</UserText> },
+            { id: 'client', title: 'Caller', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
             {
               id: 'id',
               title: 'Stream',
               cell: ({ id }) => (
                 <a href={href(['tasks', 'streams', id], query)}>
-                  <code>{id}</code>
+                  <code class="long-id">{id}</code>
                 </a>
               ),
             },

@@ -81,7 +81,7 @@ function TaskTable({ tasks, query, selected }: TaskTableProps) {
           title: 'Task',
           cell: ({ id }) => (
             <a href={href(['tasks', id], query)}>
-              <code>{id}</code>
+              <code class="long-id">{id}</code>
             </a>
           ),
         },

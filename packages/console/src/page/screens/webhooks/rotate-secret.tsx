@@ -2,6 +2,7 @@ import { useState } from 'preact/hooks'
 
 import { act } from '../../api/client.ts'
 import { Dialog } from '../../components/dialog.tsx'
+import { DialogForm } from '../../components/dialog-form.tsx'
 import { ErrorOf, notify, Problem } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
 import { Time } from '../../components/time.tsx'
@@ -34,11 +35,12 @@ function RotateDialog({ id, onClose }: RotateDialogProps) {
   return (
     <Dialog title="Rotate secret" wide onClose={onClose}>
       {call.result === undefined ? (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault()
-            call.start((signal) => rotate(id, signal))
-          }}
+        <DialogForm
+          action="Rotate"
+          kind="danger"
+          disabled={call.since !== undefined}
+          onLeave={onClose}
+          onSubmit={() => call.start((signal) => rotate(id, signal))}
         >
           <p>
             This replaces the secret of this subscription by a generated one. The page shows it once. For a day,
@@ -50,15 +52,7 @@ function RotateDialog({ id, onClose }: RotateDialogProps) {
           ) : (
             <ErrorOf error={call.error} />
           )}
-          <div class="buttons">
-            <button type="button" onClick={onClose}>
-              Cancel
-            </button>
-            <button type="submit" class="danger" disabled={call.since !== undefined}>
-              Rotate
-            </button>
-          </div>
-        </form>
+        </DialogForm>
       ) : (
         <NewSecret rotated={call.result} onClose={onClose} />
       )}

@@ -1,0 +1,104 @@
+import type { ChannelEngine } from './channel-engine.ts'
+import type { EventEngine } from './event-engine.ts'
+import type { EventsStoreEngine } from './events-store-engine.ts'
+import type { QueueEngine } from './queue-engine.ts'
+import type { RequestEngine } from './request-engine.ts'
+
+/**
+ * The port that every storage and transport implements. An engine handles bytes, channels, sequences, leases and
+ * subscriptions. It has no part in HTTP, permissions or metrics: the Broker checks names, sizes and permissions before
+ * it calls. The contract suite (`@signalbox/broker-core/testing`) specifies each method.
+ *
+ * Every call may reject with `ENGINE_UNAVAILABLE`. If a call accepts an AbortSignal and the signal is aborted, the call
+ * rejects with the signal's reason and has no effect.
+ */
+export interface Engine {
+  /** A short, stable name: the value of the setting that selects the engine. */
+  readonly name: string
+  readonly capabilities: EngineCapabilities
+  readonly limits: EngineLimits
+  readonly queues: QueueEngine
+  readonly events: EventEngine
+  readonly eventsStore: EventsStoreEngine
+  readonly requests: RequestEngine
+  readonly channels: ChannelEngine
+  health(): Promise<EngineHealth>
+  stats(): Promise<EngineStats>
+  /** Returns the other nodes of the cluster that this node hears. Absent for an engine of one node. */
+  otherNodes?(): readonly OtherNode[]
+  /** Ends every waiting call and every subscription, then stops the engine. Idempotent. */
+  close(): Promise<void>
+}
+
+/**
+ * The differences that engines may have. Engines declare them here, and the contract suite asserts the declarations.
+ */
+export interface EngineCapabilities {
+  /** `true` when the engine syncs a message to disk before it acknowledges the message. */
+  readonly fsyncBeforeAck: boolean
+  /**
+   * `true` when a nacked message returns to its previous position. `false`: it comes before all messages that were
+   * never delivered.
+   */
+  readonly exactNackOrder: boolean
+  /** `true` when `peek` omits leased messages. */
+  readonly peekHidesLeased: boolean
+  /** `true` when a lease can be settled on a node other than the one that granted it. */
+  readonly leaseSurvivesNode: boolean
+  /**
+   * `true` when messages are on other machines: calls fail while those are unreachable, and succeed when they are back.
+   */
+  readonly remoteStorage: boolean
+  /** The highest number of delayed messages in one queue; 0 is unlimited. */
+  readonly maxDelayedPerQueue: number
+  /** `true` when expired messages are removed, some time after their expiry, even while no broker node runs. */
+  readonly expiryWithoutNode: boolean
+}
+
+export interface EngineLimits {
+  /** The maximum message size (body, metadata and tags together), in bytes. */
+  readonly maxMessageBytes: number
+  /** The maximum number of channels, all types together. Channels of the broker do not count. */
+  readonly maxChannels: number
+}
+
+export interface EngineHealth {
+  readonly ok: boolean
+  readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
+}
+
+/** Another node of the cluster. */
+export interface OtherNode {
+  /** The id that the engine gave the node at its start. */
+  readonly id: string
+  /** The name and the version that the node announces; empty for a node of an older version. */
+  readonly name: string
+  readonly version: string
+  /** The time of its last message, in ms since the epoch. */
+  readonly lastSeen: number
+}
+
+/** Gauges for operators. */
+export interface EngineStats {
+  /** Storage used on disk, in bytes. */
+  readonly storeBytes: number
+  /**
+   * The number of channels of users, all types together. The broker's channels, which begin with `_AGENTS_.`, do not
+   * count.
+   */
+  readonly channels: number
+  /** Messages in all queues: `waiting` are deliverable now, `delayed` are not yet visible, `inFlight` are leased. */
+  readonly queues: { readonly waiting: number; readonly delayed: number; readonly inFlight: number }
+  /** Counters of all queues. Each node counts its own part, so the sum over the nodes is the total of a cluster. */
+  readonly sinceOpen: QueueCounters
+}
+
+/** Counters of an engine since it was opened. They never decrease, also if a queue is deleted. */
+export interface QueueCounters {
+  /** Messages that moved to a dead-letter queue. */
+  readonly deadLettered: number
+  /** Deliveries of messages that had been delivered before. */
+  readonly redelivered: number
+  /** Messages that were removed because they expired. */
+  readonly expired: number
+}
