@@ -76,7 +76,7 @@ async function attacked(env: Record<string, string>, strike: (attacked: Attacked
   serving.catch(() => {})
   await strike({ http, attacker })
   breakOff()
-  await vi.waitFor(async () => expect(await held(api)).toEqual([]), 10_000)
+  await vi.waitFor(async () => expect(await held(api)).toEqual([]), 30_000)
   over.abort()
   await serving
   expect(new Set(answers)).toEqual(new Set(['200 served']))
@@ -102,7 +102,7 @@ async function refusedOf(requests: readonly Promise<Answer>[], refused: number):
       () => {},
     )
   }
-  await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(refused), 10_000)
+  await vi.waitFor(() => expect(seen.length).toBeGreaterThanOrEqual(refused), 30_000)
   expect(new Set(seen)).toEqual(new Set([429]))
 }
 
@@ -165,12 +165,12 @@ describe('attacks - on a running server', () => {
       const values = times(30_000, () => [])
       const query = { agent_id: 'silent', method: 'm', params: { values } }
       expect((await tool(attacker, 'agent_query', query)).status).toBe(429)
-      const command = { channel: 'nobody', body: 'x'.repeat(600_000), timeout_seconds: 30 }
+      const command = { channel: 'nobody', body: 'x'.repeat(600_000), timeout_seconds: 60 }
       await refusedOf(
         times(8, () => tool(attacker, 'command_send', command)),
         5,
       )
-      const poll = { channel: 'empty', max_messages: 1, wait_timeout_seconds: 30 }
+      const poll = { channel: 'empty', max_messages: 1, wait_timeout_seconds: 60 }
       await refusedOf(
         times(150, () => tool(attacker, 'queue_receive', poll)),
         30,

@@ -6,7 +6,7 @@ import { describe, expect, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
 import { loadConfig } from '../src/config/load.ts'
-import { DEPLOY, deployYaml, SETTING_NAMES } from './support/deploy.ts'
+import { DEPLOY, deployText, deployYaml, filesIn, SETTING_NAMES } from './support/deploy.ts'
 import { file, issuer } from './support/tokens.ts'
 
 const CHART = join(DEPLOY, 'kubernetes/signalbox')
@@ -93,6 +93,17 @@ test('kubernetes - the settings of the values are settings, and texts', () => {
   expect(replicas).toBeGreaterThan(1)
 })
 
+test('kubernetes - names and hosts are quoted: YAML reads 123 as a number, and *.example.com as an alias', () => {
+  const bare = filesIn(join(CHART, 'templates'))
+    .map((name) => deployText(`kubernetes/signalbox/templates/${name}`))
+    .flatMap((text) =>
+      text.match(/\b(?:name|serviceName|serviceAccountName|secretName|host|instance): \{\{[^|}]*\}\}(?:$|,| \})/gm),
+    )
+    .filter((found) => found !== null)
+  // The names of settings are none of the values.
+  expect(bare).toEqual(['name: {{ $name }},'])
+})
+
 describe.skipIf(!hasHelm())('kubernetes - the chart', () => {
   test.each([
     ['StatefulSet', [JWKS]],
@@ -172,6 +183,14 @@ describe.skipIf(!hasHelm())('kubernetes - the chart', () => {
       'ServiceAccount',
       'ServiceMonitor',
     ])
+  })
+
+  test('an ingress can have a host with a wildcard', () => {
+    const [ingress] =
+      render(...EVERYTHING, 'ingress.host=*.example.com', 'ingress.tlsSecretName=tls').get('Ingress') ?? []
+    expect(ingress).toMatchObject({
+      spec: { rules: [{ host: '*.example.com' }], tls: [{ hosts: ['*.example.com'], secretName: 'tls' }] },
+    })
   })
 
   test.each([

@@ -23,6 +23,8 @@ interface Compose {
       string,
       {
         readonly image: string
+        readonly build?: string
+        readonly networks?: Readonly<Record<string, { readonly aliases?: readonly string[] } | null>>
         readonly environment?: Readonly<Record<string, string>>
         readonly volumes?: readonly string[]
         readonly ports?: readonly string[]
@@ -150,6 +152,26 @@ describe('deploy/compose', () => {
       })
     })
     expect(missing).toEqual([])
+  })
+
+  test('compose - one service of a file builds the image, from the folder of the Dockerfile', () => {
+    for (const [folder, { services }] of [['embedded', EMBEDDED] as const, ['nats', NATS] as const]) {
+      const builds = Object.values(services).flatMap(({ build, image }) =>
+        build === undefined ? [] : [[build, image]],
+      )
+      expect(builds).toEqual([['../../docker', `signalbox:${VERSION}`]])
+      expect(existsSync(join(DEPLOY, 'compose', folder, '../../docker/Dockerfile'))).toBe(true)
+    }
+  })
+
+  test('compose - the proxy asks for the nodes that run, and leaves one that does not answer', () => {
+    const conf = deployText('compose/nats/front.conf')
+    const [, name, port] = /set \$nodes (\w+):(\d+);\n *proxy_pass http:\/\/\$nodes;/.exec(conf) ?? []
+    const nodes = Object.values(NATS.services).filter(({ image }) => image.startsWith('signalbox'))
+    expect(nodes.map(({ networks }) => networks?.['outer']?.aliases)).toEqual([[name], [name], [name]])
+    expect(Number(port)).toBe(SETTINGS.find(({ env }) => env === 'HTTP_PORT')?.schema.default)
+    expect(Number(/proxy_connect_timeout (\d+)s;/.exec(conf)?.[1])).toBeLessThan(5)
+    expect(NATS.services['front']?.ports).toEqual([`127.0.0.1:9090:${/listen (\d+);/.exec(conf)?.[1]}`])
   })
 
   test('compose - a node with the environment of the embedded file is a valid configuration', async () => {

@@ -29,24 +29,30 @@ test('S4 - a large policy that changes is parsed off the event loop', async () =
   const policy = await openPolicyFile(path, (event) => void events.emit('security', event), 10)
   onTestFinished(() => policy[Symbol.dispose]())
 
-  const text = policyOf(1_200)
   const parse = await policyParser()
-  const inline = await cpuOf(() => parse(text))
-  const thread = once(process, 'worker')
-  const aside = await cpuOf(async () => {
-    const reloaded = once(events, 'security')
-    replace(path, text)
-    expect(await reloaded).toEqual([{ kind: 'policy.reloaded', file: path, rules: 1_200 }])
-  })
-  await thread
-  // A sixth on a quiet machine; compiled code for YAML, as other tests leave it, makes the first of the two shorter.
-  expect(aside).toBeLessThan(inline)
+  let text = ''
+  // Other work of the process adds to a time, so the least of several is compared if the first ones do not decide it.
+  const least = { inline: Infinity, aside: Infinity }
+  for (let rules = 1_191; rules <= 1_200 && least.aside >= least.inline / 2; rules++) {
+    text = policyOf(rules)
+    least.inline = Math.min(least.inline, await cpuOf(() => parse(text)))
+    const thread = once(process, 'worker')
+    const aside = await cpuOf(async () => {
+      const reloaded = once(events, 'security')
+      replace(path, text)
+      expect(await reloaded).toEqual([{ kind: 'policy.reloaded', file: path, rules }])
+    })
+    await thread
+    least.aside = Math.min(least.aside, aside)
+  }
+  expect(least.aside).toBeLessThan(least.inline / 2)
 
+  const before = policy.authorization.policy.rules
   const refused = once(events, 'security')
   replace(path, `${text}\n  - {`)
   expect((await refused)[0]).toMatchObject({
     kind: 'policy.refused',
     problems: [expect.stringMatching(/^it is neither YAML nor JSON: /)],
   })
-  expect(policy.authorization.policy.rules).toHaveLength(1_200)
+  expect(policy.authorization.policy.rules).toHaveLength(before.length)
 })

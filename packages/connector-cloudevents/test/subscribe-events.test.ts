@@ -157,8 +157,8 @@ test('CE-15 - streams: they begin with a comment, keep alive, and end when nothi
   const stream = await subscribe('events?channel=c')
   await until(() => stream.comments.length >= 2)
   expect(stream.comments.slice(0, 2)).toEqual(['open', 'keepalive'])
-  for (let i = 0; i < 4; i++) {
-    await new Promise((resolve) => setTimeout(resolve, 300))
+  for (let i = 0; i < 12; i++) {
+    await new Promise((resolve) => setTimeout(resolve, 100))
     await user.events.publish('c', TEXT)
     await stream.next()
   }

@@ -11,6 +11,9 @@ import { unusedPrefix } from './support/prefix.ts'
 
 const PATIENT = { timeout: 30_000 }
 
+/** On a busy machine three servers need seconds to agree. */
+const REPLICATED_NODE = { replicas: 3, requestTimeoutMs: 30_000 }
+
 /** What replication could get wrong, of the contract that one server keeps: the rest takes minutes on three. */
 const REPLICATED = [
   'compaction - one of many concurrent first writers succeeds',
@@ -30,7 +33,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
 
   beforeAll(async () => {
     cluster = await NatsCluster.start()
-    shared = await openNatsEngine({ servers: cluster.urls, replicas: 3 })
+    shared = await openNatsEngine({ servers: cluster.urls, ...REPLICATED_NODE })
   }, 60_000)
 
   afterAll(async () => {
@@ -43,7 +46,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
   })
 
   async function openNode(prefix: string, more: Partial<NatsEngineOptions> = {}): Promise<NatsEngine> {
-    const engine = await openNatsEngine({ servers: cluster.urls, replicas: 3, prefix, ...more })
+    const engine = await openNatsEngine({ servers: cluster.urls, ...REPLICATED_NODE, prefix, ...more })
     opened.push(engine)
     return engine
   }

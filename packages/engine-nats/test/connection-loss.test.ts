@@ -12,7 +12,7 @@ import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 20_000 }
-const QUICK = { patienceMs: 200, requestTimeoutMs: 1_000 }
+const QUICK = { patienceMs: 200, requestTimeoutMs: 2_000 }
 
 async function codeOf(call: Promise<unknown>): Promise<unknown> {
   try {

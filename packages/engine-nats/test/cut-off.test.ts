@@ -6,7 +6,7 @@ import { CLIENT, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
 const PATIENT = { timeout: 20_000 }
-const QUICK = { patienceMs: 100, requestTimeoutMs: 1_000 }
+const QUICK = { patienceMs: 100, requestTimeoutMs: 2_000 }
 
 /** Two nodes on one server, the network of the second of which can be cut. */
 async function twoNodes() {

@@ -78,9 +78,9 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
     const node = await openNode(server, KEPT)
     expect(node.capabilities.expiryWithoutNode).toBe(true)
     await node.queues.send('q', queued('stays'))
-    for (let i = 0; i < 3; i++) await node.queues.send('q', queued('goes', { expirationMs: 4_000 }))
+    for (let i = 0; i < 3; i++) await node.queues.send('q', queued('goes', { expirationMs: 6_000 }))
     await node.queues.sendBatch('q', [
-      queued('goes', { expirationMs: 4_000, delayMs: 60_000 }),
+      queued('goes', { expirationMs: 6_000, delayMs: 60_000 }),
       queued('delayed', { delayMs: 3_000 }),
     ])
     await node.close()
@@ -109,7 +109,7 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
   test('CL-17 - the holder of a message settles it, also if it is expired or removed', async () => {
     const server = await startServer()
     const node = await openNode(server, { expiredKeptMs: 0 })
-    for (const body of ['acked', 'nacked']) await node.queues.send('q', queued(body, { expirationMs: 3_000 }))
+    for (const body of ['acked', 'nacked']) await node.queues.send('q', queued(body, { expirationMs: 5_000 }))
     const deliveries = await node.queues.receive('q', { ...RECEIVE, maxMessages: 2 })
     const [acked = '', nacked = ''] = deliveries.map(({ receipt }) => receipt)
     await using servers = await administer(server.url)

@@ -4,7 +4,7 @@
 
 {{- define "signalbox.selector" -}}
 app.kubernetes.io/name: signalbox
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "signalbox.labels" -}}
@@ -51,7 +51,7 @@ metadata:
     {{- toYaml . | nindent 4 }}
     {{- end }}
 spec:
-  serviceAccountName: {{ include "signalbox.name" . }}
+  serviceAccountName: {{ include "signalbox.name" . | quote }}
   automountServiceAccountToken: false
   enableServiceLinks: false
   terminationGracePeriodSeconds: {{ add .Values.shutdownSeconds 10 }}
@@ -166,25 +166,25 @@ spec:
     - { name: cache, emptyDir: {} }
     # Readable for the server's user and nobody else.
     {{- if $s.tokenKey.name }}
-    - { name: token-key, secret: { secretName: {{ $s.tokenKey.name }}, defaultMode: 0440 } }
+    - { name: token-key, secret: { secretName: {{ $s.tokenKey.name | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if $s.tokenSecret.name }}
-    - { name: token-secret, secret: { secretName: {{ $s.tokenSecret.name }}, defaultMode: 0440 } }
+    - { name: token-secret, secret: { secretName: {{ $s.tokenSecret.name | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if $s.cardKeys.name }}
-    - { name: card-keys, secret: { secretName: {{ $s.cardKeys.name }}, defaultMode: 0440 } }
+    - { name: card-keys, secret: { secretName: {{ $s.cardKeys.name | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if and (eq .Values.engine "nats") $s.natsServers.name }}
-    - { name: nats-servers, secret: { secretName: {{ $s.natsServers.name }}, defaultMode: 0440 } }
+    - { name: nats-servers, secret: { secretName: {{ $s.natsServers.name | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if and (eq .Values.engine "nats") $s.natsCa.name }}
-    - { name: nats-ca, secret: { secretName: {{ $s.natsCa.name }}, defaultMode: 0440 } }
+    - { name: nats-ca, secret: { secretName: {{ $s.natsCa.name | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if .Values.tls.http.secretName }}
-    - { name: tls-http, secret: { secretName: {{ .Values.tls.http.secretName }}, defaultMode: 0440 } }
+    - { name: tls-http, secret: { secretName: {{ .Values.tls.http.secretName | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if .Values.tls.management.secretName }}
-    - { name: tls-management, secret: { secretName: {{ .Values.tls.management.secretName }}, defaultMode: 0440 } }
+    - { name: tls-management, secret: { secretName: {{ .Values.tls.management.secretName | quote }}, defaultMode: 0440 } }
     {{- end }}
     {{- if .Values.policy }}
     - { name: policy, configMap: { name: {{ include "signalbox.name" . }}-policy } }
