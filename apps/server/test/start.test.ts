@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { once } from 'node:events'
+import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -18,6 +19,12 @@ async function takenPort(): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
   return (server.address() as AddressInfo).port
+}
+
+/** The most connections that this system lets wait for a server. */
+function mostPending(): number {
+  const setting = '/proc/sys/net/core/somaxconn'
+  return existsSync(setting) ? Number(readFileSync(setting, 'utf8')) : 0
 }
 
 /** Starts the command line with what must not start, and returns the one line that it says. */
@@ -52,6 +59,18 @@ test('start - one JSON line on stdout reports the addresses, with any log settin
   expect(cli.stderr).toBe('')
   expect((await fetch(`${http}/ready`)).status).toBe(200)
   expect((await fetch(`${api}/ready`)).status).toBe(200)
+})
+
+test.skipIf(mostPending() < 1_000)('start - a thousand clients can connect while the server is busy', async () => {
+  const cli = startCli()
+  const { http } = await cli.ready()
+  cli.child.kill('SIGSTOP')
+  const { hostname, port } = new URL(http)
+  const sockets = Array.from({ length: 1_000 }, () => connect(Number(port), hostname))
+  onTestFinished(() => sockets.forEach((socket) => socket.destroy()))
+  await Promise.all(sockets.map((socket) => once(socket, 'connect')))
+  cli.child.kill('SIGCONT')
+  expect((await fetch(`${http}/mcp`, { method: 'PUT' })).status).toBe(405)
 })
 
 test('S7 - on loopback nothing is warned of', async () => {

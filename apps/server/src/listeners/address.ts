@@ -3,7 +3,7 @@ import { Server as TlsServer } from 'node:tls'
 import type { FastifyInstance } from 'fastify'
 
 import { ServerError } from '../errors.ts'
-import { listenOnOtherAddresses } from './other-addresses.ts'
+import { BACKLOG, listenOnOtherAddresses } from './other-addresses.ts'
 
 /** The address of a listener. */
 export interface Address {
@@ -25,7 +25,7 @@ interface Bind {
  */
 export async function listen(app: FastifyInstance, section: 'http' | 'api', { host, port }: Bind): Promise<Address> {
   try {
-    await app.listen({ host, port })
+    await app.listen({ host, port, backlog: BACKLOG })
     await listenOnOtherAddresses(app.server, host)
   } catch (error) {
     throw new ServerError('START_FAILED', [`${section}.${reason(error, host, port)}`], { cause: error })

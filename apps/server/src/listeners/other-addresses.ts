@@ -6,6 +6,12 @@ import { createServer } from 'node:net'
 /** TCP keepalive detects peers that vanished, as on the first address. */
 const TCP_KEEPALIVE_MS = 30_000
 
+/**
+ * The connections that the kernel accepts while the server is busy. Node's default is 511; more of a burst would wait a second
+ * before they try again, or be reset. Systems that allow fewer keep to their limit.
+ */
+export const BACKLOG = 4_096
+
 /** Servers of further addresses, by the HTTP server that handles their connections. */
 const OTHERS = new WeakMap<HttpServer, Server[]>()
 
@@ -32,7 +38,7 @@ export async function listenAlso(server: HttpServer, address: string): Promise<v
   const other = createServer(options, (socket) => server.emit('connection', socket))
   await new Promise<void>((resolve, reject) => {
     other.once('error', reject)
-    other.listen(port, address, resolve)
+    other.listen({ port, host: address, backlog: BACKLOG }, resolve)
   })
   OTHERS.set(server, [...(OTHERS.get(server) ?? []), other])
   server.once('close', () => other.close())
