@@ -198,7 +198,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expect(await violationsOf(page)).toEqual([])
     for (const index of [1, 2]) {
       await page.keyboard.press('Escape')
-      await dialog.waitFor({ state: 'detached' })
+      await page.locator('dialog').waitFor({ state: 'detached' })
       await rows.nth(index).press('Enter')
       await body.waitFor()
     }

@@ -122,7 +122,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.keyboard.type(' sentence')
     await dialog.getByRole('button', { name: 'Resend' }).click()
     await page.getByText(/^Sent to orders as message/).waitFor()
-    await dialog.waitFor({ state: 'detached' })
+    await page.locator('dialog').waitFor({ state: 'detached' })
     const peeked = JSON.stringify(await server.tool('queue_peek', { channel: 'orders', max_messages: 10 }))
     expect(peeked).toContain('half of a sentence')
 
@@ -135,7 +135,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
       .poll(() => dialog.getByRole('textbox').evaluate((field) => field === document.activeElement))
       .toBe(true)
     await page.keyboard.press('Escape')
-    await dialog.waitFor({ state: 'detached' })
+    await page.locator('dialog').waitFor({ state: 'detached' })
 
     await page.goto(`${server.console}#/security`)
     await page.getByLabel('Caller').fill('eve')

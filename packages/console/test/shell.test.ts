@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)('in a real browser', { timeout: 120_000 }, () => {
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()
     expect(await violationsOf(page)).toEqual([])
     await page.keyboard.press('Escape')
-    await page.getByRole('dialog').waitFor({ state: 'detached' })
+    await page.locator('dialog').waitFor({ state: 'detached' })
     await expect.poll(() => link.evaluate((element) => element === document.activeElement)).toBe(true)
   })
 

@@ -79,7 +79,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     ])
     expect(await violationsOf(page)).toEqual([])
     await page.keyboard.press('Escape')
-    await dialog.waitFor({ state: 'detached' })
+    await page.locator('dialog').waitFor({ state: 'detached' })
     await page.getByRole('button', { name: 'End the stream of translator' }).click()
     await page.getByRole('dialog', { name: 'End stream' }).getByRole('button', { name: 'End', exact: true }).click()
     await page.getByText('No stream of an agent is open').waitFor()

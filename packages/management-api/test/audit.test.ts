@@ -71,6 +71,16 @@ test('AUDIT-1 - management actions: caller, action, object, address and outcome'
   expect(stored.map(({ body }) => new TextDecoder().decode(body)).join('')).not.toMatch(/secret|alice:ReadWrite/)
 })
 
+test('AUDIT-1 - the detail of an entry counts messages', async () => {
+  const server = await manage()
+  const { act } = server
+  await act('send_queue_message', { channel: 'orders', body: 'x' })
+  await act('purge_queue', { channel: 'orders' })
+  await act('purge_queue', { channel: 'orders' })
+  const [none, one] = await entries(server, 3)
+  expect([one?.['detail'], none?.['detail']]).toEqual(['1 message removed', '0 messages removed'])
+})
+
 test('AUDIT-2 - channels that others create, delete and purge, and nothing of the broker itself', async () => {
   const server = await manage({ authenticator: tokens() })
   const { channels, queues, events } = server.broker.as({ clientId: 'app' })
