@@ -75,7 +75,7 @@ test('S4, S1 - callers that share a connection, as behind a proxy, each have the
       agent,
       headers: { 'content-type': type, authorization },
     })
-    outgoing.once('socket', (socket) => socket.once('connect', () => connections++))
+    outgoing.once('socket', (socket) => void (connections += socket.connecting ? 1 : 0))
     const [incoming]: IncomingMessage[] = await once(outgoing.end(body), 'response')
     return incoming === undefined ? '' : readText(incoming)
   }

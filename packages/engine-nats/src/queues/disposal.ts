@@ -1,7 +1,7 @@
 import { isBrokerError } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { runInBackground } from '../background.ts'
+import { reportFailure } from '../background.ts'
 import type { Parts } from '../parts.ts'
 import { ReportOnce } from '../report-once.ts'
 import { ACK, NAK, nakAfter } from './ack-subject.ts'
@@ -136,9 +136,19 @@ export class Disposal {
 
   /** Runs work without waiting for it. If it fails, the servers deliver the message again. */
   background(work: Promise<void>): void {
-    const running = work.finally(() => this.#running.delete(running))
-    this.#running.add(running)
-    runInBackground(this.#parts.settings.onProblem, 'settling a message', running)
+    void this.ended(work)
+  }
+
+  /** Like {@link background}. Resolves when the work has ended, and never rejects. */
+  async ended(work: Promise<void>): Promise<void> {
+    this.#running.add(work)
+    try {
+      await work
+    } catch (error) {
+      reportFailure(this.#parts.settings.onProblem, 'settling a message', error)
+    } finally {
+      this.#running.delete(work)
+    }
   }
 
   /** Resolves when no work runs in the background. */

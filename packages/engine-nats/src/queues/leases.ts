@@ -21,10 +21,11 @@ const MAX_TIMER_MS = 2 ** 31 - 1
  */
 export class Leases {
   readonly #counterTable: CounterTable
-  readonly #onLapse: (lease: Lease) => void
+  readonly #onLapse: (lease: Lease) => Promise<void>
   readonly #leases = new Map<string, { readonly lease: Lease; timer: NodeJS.Timeout }>()
 
-  constructor(counterTable: CounterTable, onLapse: (lease: Lease) => void) {
+  /** @param onLapse Returns the message of a lease that was not settled. Never rejects */
+  constructor(counterTable: CounterTable, onLapse: (lease: Lease) => Promise<void>) {
     this.#counterTable = counterTable
     this.#onLapse = onLapse
   }
@@ -47,7 +48,13 @@ export class Leases {
       if (entry) entry.timer = this.#timer(lease)
       return
     }
-    if (this.take(lease.receipt, lease.clientId)) this.#onLapse(lease)
+    if (this.#remove(lease.receipt, lease.clientId)) void this.#giveBack(lease)
+  }
+
+  /** Counts the message as leased until the servers have it back: a receive before that could get a later message. */
+  async #giveBack(lease: Lease): Promise<void> {
+    await this.#onLapse(lease)
+    if (this.#counterTable.get(lease.delivery.channel.incarnation)) this.#count(lease, -1)
   }
 
   /** Returns the lease of any client, if this node has it. */
@@ -57,11 +64,16 @@ export class Leases {
 
   /** Ends the lease and returns it; undefined if this node does not have it, or another client holds it. */
   take(receipt: string, clientId: string): Lease | undefined {
+    const lease = this.#remove(receipt, clientId)
+    if (lease) this.#count(lease, -1)
+    return lease
+  }
+
+  #remove(receipt: string, clientId: string): Lease | undefined {
     const entry = this.#leases.get(receipt)
     if (!entry || entry.lease.clientId !== clientId) return undefined
     clearTimeout(entry.timer)
     this.#leases.delete(receipt)
-    this.#count(entry.lease, -1)
     return entry.lease
   }
 

@@ -85,12 +85,11 @@ export class NatsQueues implements QueueEngine {
     }
   }
 
-  #lapse(lease: Lease): void {
-    this.#disposal.background(
-      (async () => {
-        if (await this.#claims.isOurs(lease)) await this.#disposal.giveBack(lease.delivery)
-      })(),
-    )
+  #lapse(lease: Lease): Promise<void> {
+    const giveBack = async (): Promise<void> => {
+      if (await this.#claims.isOurs(lease)) await this.#disposal.giveBack(lease.delivery)
+    }
+    return this.#disposal.ended(giveBack())
   }
 
   send(channel: string, message: QueueSend): Promise<SendResult> {
