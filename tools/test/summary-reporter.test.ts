@@ -61,6 +61,16 @@ test('summary - a failed test fails the run, and shows no requirement', async ()
   expect(lines.at(-1)).toBe('1 passed, 2 failed')
 })
 
+test('summary - a test that passes only when it is repeated is named', async () => {
+  expect((await run('passed later')).code).toBe(1)
+  const [named, last, ...more] = (await run('passed later', '--retry', '1')).lines
+  expect([named, last, more]).toEqual([
+    'passed only when repeated: F-2 - the second test ends as the environment says',
+    '2 passed, 0 failed',
+    [],
+  ])
+})
+
 test('summary - a run of some tests does not ask for the requirements of the others', async () => {
   expect(await run('failed', '--testNamePattern', 'first')).toEqual({
     code: 0,

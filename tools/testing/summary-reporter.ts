@@ -11,7 +11,10 @@ const NEEDS: Readonly<Record<string, string>> = {
   '@signalbox/engine-nats': 'nats-server is not installed; on Debian `apt-get install nats-server` brings it',
 }
 
-/** Ends a run with one line for people and CI: `N passed, N failed`. */
+/**
+ * Ends a run with one line for people and CI: `N passed, N failed`. Before it are the tests that passed only when they were
+ * repeated (`--retry`).
+ */
 export default class SummaryReporter implements Reporter {
   readonly #requirements: readonly Requirement[]
   #vitest: Vitest | undefined
@@ -30,6 +33,7 @@ export default class SummaryReporter implements Reporter {
     let skipped = 0
     const needy = new Map<string, number>()
     const tests: FinishedTest[] = []
+    const repeated: string[] = []
     // An error outside any test, or a file that does not load, fails the run without a failed test: count it.
     let failed = unhandledErrors.length
     for (const module of modules) {
@@ -40,6 +44,7 @@ export default class SummaryReporter implements Reporter {
         const { state } = test.result()
         tests.push({ names: namesOf(test), state })
         total += 1
+        if (test.diagnostic()?.flaky === true) repeated.push(`passed only when repeated: ${test.fullName}`)
         if (state === 'passed') passed += 1
         else if (state === 'failed') failed += 1
         else skippedHere += 1
@@ -55,7 +60,7 @@ export default class SummaryReporter implements Reporter {
       failed += problems.length
     }
     if (failed > 0) process.exitCode = 1
-    lines.push(`${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
+    lines.push(...repeated, `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`)
     process.once('exit', () => process.stdout.write(`${lines.join('\n')}\n`))
   }
 }

@@ -1,3 +1,5 @@
+import { setTimeout as delay } from 'node:timers/promises'
+
 import type { OfficialAgents } from './agents/process.ts'
 import type { Content } from './agents/script.ts'
 import { UNWANTED } from './agents/script.ts'
@@ -156,6 +158,8 @@ export const CONVERSATIONS: readonly Conversation[] = [
     hold: async (client) => {
       const contextId = crypto.randomUUID()
       await client.send(say('work', { contextId }))
+      // The SDK sorts tasks by the time of their last change, in whole milliseconds.
+      await delay(5)
       await client.send(say('reject', { contextId }))
       return outcome(client.list(contextId))
     },
