@@ -143,17 +143,15 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.channels.close()
     this.events.close()
     this.requests.close()
-    try {
-      this.queues.end()
-      await this.eventsStore.close()
-      storedChannels.stop()
-      // Before the queues return the deliveries without a receiver: some arrive until then.
-      await pulls.close()
-      await this.queues.close()
-      if (connection.connected) await counters.stop()
-    } catch (error) {
+    const failed = (error: unknown): void =>
       settings.onProblem({ kind: 'failed', message: `closing the engine failed: ${messageOf(error)}`, error })
-    }
+    this.queues.end()
+    await this.eventsStore.close().catch(failed)
+    storedChannels.stop()
+    // Before the queues return the deliveries without a receiver: some arrive until then.
+    await pulls.close()
+    await this.queues.close().catch(failed)
+    if (connection.connected) await counters.stop().catch(failed)
     peers.stop()
     if (connection.connected) await connection.nc.flush().catch(() => {})
     await connection.close()

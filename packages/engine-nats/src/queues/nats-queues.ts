@@ -204,8 +204,9 @@ export class NatsQueues implements QueueEngine {
     this.end()
     // Waits end in the meantime; their deliveries are returned too.
     await setImmediate()
-    await this.#disposal.idle()
+    // Without the servers, work in the background could only wait for them.
     if (!this.#parts.connection.connected) return
+    await this.#disposal.idle()
     await Promise.allSettled([...this.#queues.values()].map((queue) => queue.returnStash()))
     await this.#keeper.handOver()
   }
