@@ -58,7 +58,7 @@ function isOneOf(types: readonly string[], text: string): boolean {
 
 /** Counts the bytes of a body while they are read. Reading stops when the budget refuses. */
 export interface BodyBudget {
-  takeBody(bytes: number): Refusal | undefined
+  charge(bytes: number): Refusal | undefined
   /** Returns the refusal of a body of this size; called before the body is read. */
   refusesBody(bytes: number): Refusal | undefined
 }
@@ -99,7 +99,7 @@ export function readBody(
     if (bytes <= taken) return undefined
     const more = Math.max(bytes, declared) - taken
     taken += more
-    return budget?.takeBody(more) ?? budget?.refusesBody(taken)
+    return budget?.charge(more) ?? budget?.refusesBody(taken)
   }
   const onData = (chunk: Buffer): void => {
     bytes += chunk.byteLength
@@ -145,7 +145,7 @@ function takeKept(
     done(error.refusal, EMPTY)
     return
   }
-  const refusal = body.byteLength > limit ? tooLarge(limit) : budget?.takeBody(body.byteLength)
+  const refusal = body.byteLength > limit ? tooLarge(limit) : budget?.charge(body.byteLength)
   done(refusal, refusal === undefined ? body : EMPTY)
 }
 

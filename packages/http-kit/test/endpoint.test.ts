@@ -190,6 +190,26 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
+  test('endpoint - bytes of a reply count with those of the body, until they are discharged', async () => {
+    const admission = new Control({ limits: { caller: { bodyBytes: 1_000 } } })
+    const refusals: (string | undefined)[] = []
+    const { url } = await servePlain(
+      (endpoint) => (exchange) =>
+        endpoint.readBody(exchange, 100_000, () => {
+          const { hold } = exchange
+          refusals.push(hold?.charge(501)?.limit, hold?.charge(500)?.limit)
+          hold?.discharge(200)
+          refusals.push(hold?.charge(200)?.limit)
+          exchange.answer(String(admission.use.bodyBytes))
+        }),
+      { authenticator: byName, frontDoor: { admission } },
+    )
+    const response = await fetch(url, { method: 'POST', body: 'x'.repeat(500), headers: { authorization: 'a' } })
+    expect(await response.text()).toBe('1000')
+    expect(refusals).toEqual(['caller_body_bytes', undefined, undefined])
+    await idle(admission)
+  })
+
   test('endpoint - a client that breaks off in the middle of its body holds nothing', async () => {
     const admission = new Control()
     const { port } = await servePlain(

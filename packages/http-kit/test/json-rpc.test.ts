@@ -275,7 +275,7 @@ describe('text', () => {
   test('J4 - values that take much memory count against the budget of the body, few do not', () => {
     const taken: number[] = []
     const full = new Refusal('limit', 'full')
-    const budget = { takeBody: (count: number) => (taken.push(count) > 1 ? full : undefined) }
+    const budget = { charge: (count: number) => (taken.push(count) > 1 ? full : undefined) }
     parseJsonRpc(bytes(bodyWithArrays(100)), { budget })
     expect(taken).toEqual([])
     parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })

@@ -124,8 +124,11 @@ export class AdmissionControl {
     this.#requests--
   }
 
-  /** Counts bytes of a body until {@link dropBody}. Returns the refusal if a limit is reached. */
-  takeBody(account: Account, bytes: number): Refusal | undefined {
+  /**
+   * Counts bytes that a caller causes the process to hold, until {@link discharge}: of request bodies, of replies, and
+   * of answers that are being built. Returns the refusal if a limit is reached.
+   */
+  charge(account: Account, bytes: number): Refusal | undefined {
     const { process } = this.#limits
     const { bodyBytes: most } = this.#limitsOf(account)
     if (most > 0 && account.bodyBytes + bytes > most) return this.#refuse('caller_body_bytes', account, most)
@@ -137,7 +140,7 @@ export class AdmissionControl {
     return undefined
   }
 
-  dropBody(account: Account, bytes: number): void {
+  discharge(account: Account, bytes: number): void {
     account.bodyBytes -= bytes
     this.#bodyBytes -= bytes
   }
@@ -218,11 +221,11 @@ function withDefaults({ caller, process }: NonNullable<AdmissionOptions['limits'
 const TEXTS: Readonly<Record<Exclude<LimitName, 'memory'>, readonly [what: string, setting: string]>> = {
   caller_rate: ['requests a second', 'LIMITS_CALLER_REQUESTS_PER_SECOND'],
   caller_requests: ['requests in flight', 'LIMITS_CALLER_REQUESTS_IN_FLIGHT'],
-  caller_body_bytes: ['bytes of request bodies', 'LIMITS_CALLER_BODY_BYTES'],
+  caller_body_bytes: ['bytes of requests and answers', 'LIMITS_CALLER_BODY_BYTES'],
   caller_streams: ['open streams', 'LIMITS_CALLER_STREAMS'],
   caller_unread_bytes: ['unread bytes', 'LIMITS_PROCESS_UNREAD_BYTES'],
   process_requests: ['requests in flight', 'LIMITS_PROCESS_REQUESTS_IN_FLIGHT'],
-  process_body_bytes: ['bytes of request bodies', 'LIMITS_PROCESS_BODY_BYTES'],
+  process_body_bytes: ['bytes of requests and answers', 'LIMITS_PROCESS_BODY_BYTES'],
   process_streams: ['open streams', 'LIMITS_PROCESS_STREAMS'],
   process_unread_bytes: ['unread bytes', 'LIMITS_PROCESS_UNREAD_BYTES'],
 }

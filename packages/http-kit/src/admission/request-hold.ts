@@ -35,18 +35,30 @@ export class RequestHold {
     const { account } = this
     if (this.#isStream) control.closeStream(account)
     else control.leave(account)
-    if (this.#bodyBytes > 0) control.dropBody(account, this.#bodyBytes)
+    if (this.#bodyBytes > 0) control.discharge(account, this.#bodyBytes)
     if (this.#unreadBytes !== 0) control.addUnread(account, -this.#unreadBytes)
     this.#bodyBytes = 0
     this.#unreadBytes = 0
   }
 
-  /** Counts bytes of the body. Returns the refusal if a limit is reached. */
-  takeBody(bytes: number): Refusal | undefined {
+  /**
+   * Counts bytes that the request causes the process to hold: of its body, of a reply, of an answer that is being built.
+   * They count until {@link discharge} or the release. Returns the refusal if a limit is reached; then nothing is
+   * counted.
+   */
+  charge(bytes: number): Refusal | undefined {
     if (this.#over) return undefined
-    const refusal = this.#control.takeBody(this.account, bytes)
+    const refusal = this.#control.charge(this.account, bytes)
     if (refusal === undefined) this.#bodyBytes += bytes
     return refusal
+  }
+
+  /** Subtracts bytes that {@link charge} counted. */
+  discharge(bytes: number): void {
+    // The release has subtracted everything.
+    if (this.#over) return
+    this.#bodyBytes -= bytes
+    this.#control.discharge(this.account, bytes)
   }
 
   /** Returns the refusal of a body of this size if memory is short. */

@@ -53,7 +53,7 @@ export interface JsonRpcLimits {
    */
   readonly uniqueKeys?: boolean
   /** Counts the memory of the parsed values, where they take more than 64 KiB. @default the memory is not counted */
-  readonly budget?: Pick<BodyBudget, 'takeBody'> | undefined
+  readonly budget?: Pick<BodyBudget, 'charge'> | undefined
 }
 
 /** Values that need less memory than this are not counted, in bytes. */
@@ -83,7 +83,7 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
     }
     throw invalid(reasons[exceeded], envelope.readableId())
   }
-  const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.takeBody(valueBytes) : undefined
+  const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.charge(valueBytes) : undefined
   if (refusal !== undefined) throw new BodyRefused(refusal)
   const value = parseText(text)
   if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
