@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 
 import { ROOT } from '../testing/shown-session.ts'
 
-const pages = globSync(['README.md', 'docs/**/*.md', '{packages,apps,tools}/*/README.md', 'examples/README.md'], {
+const pages = globSync(['*.md', 'docs/**/*.md', '{packages,apps,tools}/*/README.md', 'examples/README.md'], {
   cwd: ROOT,
 })
 
