@@ -55,9 +55,9 @@ function wrapped(paragraph: string): string {
   return lines.join('\n')
 }
 
-/** Keeps Markdown from reading a `*` as the beginning of emphasis. */
+/** Keeps Markdown from reading a `*` as the beginning of emphasis, and a `<` as the beginning of an element. */
 function text(value: unknown): string {
-  return String(value).replaceAll('*', String.raw`\*`)
+  return String(value).replaceAll(/[*<]/g, String.raw`\$&`)
 }
 
 function defaultText(schema: object): string {
