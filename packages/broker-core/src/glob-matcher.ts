@@ -4,20 +4,33 @@ const WORD = 32
 /** The maximum number of symbols, more than any name has: a longer glob matches nothing. */
 const MAX_SYMBOLS = 1024
 
-/**
- * Compiles a glob to a matcher: `*` matches any characters, dots included, and `?` matches one. The time of a match is
- * linear in the length of the name for every glob: an automaton reads each character once, and its states are bits of a
- * few words. Bit i is set while the first i symbols match the characters read so far.
- */
+/** A symbol that matches any one character. Two characters long, so that no character of a name equals it. */
+export const ANY_ONE = '??'
+
+/** Compiles a glob to a matcher: `*` matches any characters, dots included, and `?` matches one. */
 export function globMatcher(glob: string): (name: string) => boolean {
   const symbols: string[] = []
   const stars = new Set<number>()
   for (const character of glob) {
     if (character === '*') stars.add(symbols.length)
-    else if (symbols.push(character) > MAX_SYMBOLS) return () => false
+    else if (symbols.push(character === '?' ? ANY_ONE : character) > MAX_SYMBOLS) return () => false
   }
-  const length = symbols.length
-  const words = Math.floor(length / WORD) + 1
+  return symbolMatcher(symbols, stars)
+}
+
+/** Returns the number of words for the states of an automaton. Each character of a name takes one step for each. */
+export function wordsOf(symbols: number): number {
+  return Math.floor(symbols / WORD) + 1
+}
+
+/**
+ * Compiles symbols to a matcher: characters and {@link ANY_ONE}, with any characters before the symbols in `stars`. The
+ * time of a match is linear in the length of the name: an automaton reads each character once, and its states are bits
+ * of a few words. Bit i is set while the first i symbols match the characters read so far.
+ */
+export function symbolMatcher(symbols: readonly string[], stars: ReadonlySet<number>): (name: string) => boolean {
+  const { length } = symbols
+  const words = wordsOf(length)
   const loops = new Int32Array(words)
   for (const at of stars) setBit(loops, at)
   const { masks, others } = masksOf(symbols, words)
@@ -45,10 +58,10 @@ function masksOf(
   words: number,
 ): { readonly masks: ReadonlyMap<string, Int32Array>; readonly others: Int32Array } {
   const others = new Int32Array(words)
-  for (const [i, symbol] of symbols.entries()) if (symbol === '?') setBit(others, i)
+  for (const [i, symbol] of symbols.entries()) if (symbol === ANY_ONE) setBit(others, i)
   const masks = new Map<string, Int32Array>()
   for (const [i, symbol] of symbols.entries()) {
-    if (symbol === '?') continue
+    if (symbol === ANY_ONE) continue
     const mask = masks.get(symbol) ?? others.slice()
     setBit(mask, i)
     masks.set(symbol, mask)

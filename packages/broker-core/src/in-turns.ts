@@ -5,13 +5,45 @@ const TURN_MS = 4
 /** The items between two looks at the clock. */
 const STRIDE = 256
 
+/**
+ * Limits the time that several tasks together take of an event-loop tick. Before each piece of work a task waits while
+ * the pace is over: `while (pace.isOver) await pace.rest()`. One piece is never interrupted.
+ */
+export class Pace {
+  #usedMs = 0
+  #rest: Promise<void> | undefined
+
+  get isOver(): boolean {
+    return this.#usedMs >= TURN_MS
+  }
+
+  /** Runs a piece of work and counts its time. */
+  run<Result>(work: () => Result): Result {
+    const begin = performance.now()
+    try {
+      return work()
+    } finally {
+      this.#usedMs += performance.now() - begin
+    }
+  }
+
+  /** Resolves in the next tick. Another task that waited too may use up its time first. */
+  rest(): Promise<void> {
+    this.#rest ??= nextTurn().then(() => {
+      this.#usedMs = 0
+      this.#rest = undefined
+    })
+    return this.#rest
+  }
+}
+
 /** Calls a function with each item of a long list, and yields to the event loop every few milliseconds. */
 export async function inTurns<Item>(items: readonly Item[], visit: (item: Item) => void): Promise<void> {
-  let until = performance.now() + TURN_MS
+  const pace = new Pace()
   for (let at = 0; at < items.length; at += STRIDE) {
-    for (const item of items.slice(at, at + STRIDE)) visit(item)
-    if (performance.now() < until) continue
-    await nextTurn()
-    until = performance.now() + TURN_MS
+    if (pace.isOver) await pace.rest()
+    pace.run(() => {
+      for (const item of items.slice(at, at + STRIDE)) visit(item)
+    })
   }
 }

@@ -6,14 +6,33 @@ import { CesqlParseError, compileCesql } from '@signalbox/broker-core/internal'
 
 import { run } from './cesql-run.ts'
 
+const words = (...of: string[]) => fc.array(fc.constantFrom(...of), { maxLength: 12 }).map((parts) => parts.join(''))
+
 test('cesql - LIKE agrees with a naive matcher', () => {
-  const text = fc.stringMatching(/^[ab%_🙂]{0,12}$/u)
+  const halves = ['\u{d83d}', '\u{de42}']
+  const text = words('a', 'b', '%', '_', '🙂', ...halves)
+  const pattern = fc.oneof(words('a', 'b', '🙂', '%', '_', '\\%', '\\_', ...halves), words('a', 'b', '%', '\\_'))
   fc.assert(
-    fc.property(text, fc.stringMatching(/^(?:[ab🙂]|%|_|\\%|\\_){0,8}$/u), (value, pattern) => {
+    fc.property(text, pattern, (value, pattern) => {
       const { value: matched } = run(`x LIKE '${pattern}'`, { x: value })
       expect(matched).toBe(naiveLike(Array.from(value), pattern.match(/\\[%_]|[^]/gu) ?? []))
     }),
-    { seed: 7, numRuns: 2000 },
+    { seed: 7, numRuns: 5000 },
+  )
+})
+
+test('cesql - LIKE finds long literals and long runs', () => {
+  const length = fc.integer({ min: 0, max: 600 })
+  fc.assert(
+    fc.property(length, length, length, fc.constantFrom('', '_', '%'), (before, after, wanted, one) => {
+      const x = `${'a'.repeat(before)}b${'a'.repeat(after)}`
+      const least = wanted + (one === '_' ? 1 : 0)
+      expect(run(`x LIKE '%${'a'.repeat(wanted)}${one}b%'`, { x }).value).toBe(before >= least)
+      expect(run(`x LIKE '%b${one}${'a'.repeat(wanted)}'`, { x }).value).toBe(
+        one === '%' ? after >= wanted : after === least,
+      )
+    }),
+    { seed: 17, numRuns: 500 },
   )
 })
 

@@ -479,3 +479,21 @@ describe('expressions as people write them', () => {
     [`id='e-1'AND(type)!='x'`, true],
   ])
 })
+
+const often = (one: string) => Array.from({ length: 60 }, () => one).join(' OR ')
+
+describe('the work of an expression is bounded', () => {
+  const long = { x: 'a'.repeat(60_000) }
+  table([
+    [`x LIKE '%${'a'.repeat(4_000)}b'`, false, undefined, long],
+    [`x LIKE '%${'a%'.repeat(2_000)}b'`, false, undefined, long],
+    [`x LIKE '%b${'a'.repeat(240)}%'`, false, undefined, long],
+    [`x LIKE '%_b${'a'.repeat(100)}%'`, false, undefined, long],
+    [`x LIKE '%_b${'a'.repeat(4_000)}%'`, false, 'generic', long],
+    [`x LIKE '%b${'a'.repeat(4_000)}%'`, false, 'generic', long],
+    [often(`x = ''`), false, 'generic', long],
+    [often(`LENGTH(x) = 1`), false, 'generic', long],
+    [often(`CONCAT('a', LOWER(x)) = ''`), false, 'generic', { x: 'a'.repeat(8_000) }],
+    [often(`LOWER(x) = ''`), false, undefined, { x: 'a'.repeat(4_000) }],
+  ])
+})

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { inTurns } from '../src/in-turns.ts'
+import { inTurns, Pace } from '../src/in-turns.ts'
 
 test('turns - every item is visited once, in order', async () => {
   for (const length of [0, 1, 255, 256, 257, 1_000]) {
@@ -26,4 +26,24 @@ test('turns - a long pass lets other work run', async () => {
   )
   clearInterval(other)
   expect(others).toBeGreaterThan(3)
+})
+
+test('turns - tasks that share a pace do one long piece of work in each tick', async () => {
+  const pace = new Pace()
+  let tick = 0
+  const ticks: number[] = []
+  const count = (): void => {
+    tick++
+    if (ticks.length < 4) setImmediate(count)
+  }
+  setImmediate(count)
+  const task = async (): Promise<void> => {
+    while (pace.isOver) await pace.rest()
+    pace.run(() => {
+      ticks.push(tick)
+      workUntil(performance.now() + 6)
+    })
+  }
+  await Promise.all([task(), task(), task(), task()])
+  expect(new Set(ticks).size).toBe(4)
 })

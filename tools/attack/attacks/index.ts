@@ -9,6 +9,7 @@ import { globs } from './globs.ts'
 import { groupMember } from './group-member.ts'
 import { heldValues } from './held-values.ts'
 import { hostileEvents } from './hostile-events.ts'
+import { hostileFilters } from './hostile-filters.ts'
 import { hostileHeaders } from './hostile-headers.ts'
 import { largeCards } from './large-cards.ts'
 import { leavingSubscribers } from './leaving-subscribers.ts'
@@ -30,6 +31,7 @@ export const ATTACKS: readonly Attack[] = [
   largeCards,
   hostileHeaders,
   hostileEvents,
+  hostileFilters,
   heldValues,
   waitingCommands,
   slowReaders,

@@ -5,6 +5,7 @@ import { isReservedChannel } from '../channel.ts'
 import { queueTags } from '../dead-letter-tags.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isBrokerError } from '../errors.ts'
+import { Pace } from '../in-turns.ts'
 import type { OutgoingMessage } from '../message.ts'
 import type { Observers } from '../observer.ts'
 import type { RoutingFailure, RoutingPlace } from './report.ts'
@@ -22,6 +23,9 @@ export const MAX_COPIES = 256
  * for one queue.
  */
 const PLAIN = { delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '' } as const
+
+/** All messages share the time for CESQL conditions: senders choose the texts that these read. */
+const pace = new Pace()
 
 /** The parts of a sender's handle that routing needs. */
 export interface CopySender {
@@ -89,40 +93,45 @@ class Journey {
   }
 
   /**
-   * Copies in rounds, so that copies with the same number of hops are written together. Starts to write immediately.
+   * Copies in rounds, so that copies with the same number of hops are written together. Starts to write immediately,
+   * unless conditions take long.
    */
   async run(): Promise<void> {
     const { type, channel, message } = this.#origin
     this.#reached.add(address(this.#origin))
     let wave: readonly Stop[] = [{ type, channel, message, hops: 0 }]
     while (wave.length > 0) {
-      const stops = await Promise.all(wave.flatMap((stop) => this.#plan(stop)).map((plan) => this.#copy(plan)))
+      const plans: Plan[] = []
+      for (const stop of wave) {
+        for (const rule of this.#table.rules) {
+          while (pace.isOver) await pace.rest()
+          this.#plan(rule, stop, plans)
+        }
+      }
+      const stops = await Promise.all(plans.map((plan) => this.#copy(plan)))
       wave = stops.filter((stop) => stop !== undefined)
     }
   }
 
   /**
-   * Plans the copies of one message. The targets of a rule depend on the tags, which copies share: after a match,
-   * further matches would lead to the same channels, so the rule is skipped. A rule that could not be evaluated is
-   * tried again, because the result may depend on the channel.
+   * Plans the copies that a rule makes of one message. The targets depend on the tags, which copies share: after a
+   * match, further matches would lead to the same channels, so the rule is skipped. A rule that could not be evaluated
+   * is tried again, because the result may depend on the channel.
    */
-  #plan(from: Stop): readonly Plan[] {
-    const plans: Plan[] = []
-    for (const rule of this.#table.rules) {
-      const { index } = rule
-      if (this.#matched.has(index)) continue
-      const matches = rule.matches(from.type, from.channel, from.message)
-      if (typeof matches === 'string') {
-        if (!this.#unclear.has(index)) this.#fail(index, from, 'condition', matches)
-        this.#unclear.add(index)
-      } else if (matches) {
-        this.#matched.add(index)
-        for (const to of this.#targets(rule, from)) {
-          if (this.#admits(index, from, to)) plans.push({ rule: index, from, to })
-        }
+  #plan(rule: RoutingRule, from: Stop, plans: Plan[]): void {
+    const { index } = rule
+    if (this.#matched.has(index)) return
+    const evaluate = () => rule.matches(from.type, from.channel, from.message)
+    const matches = rule.keyType === 'cesql' ? pace.run(evaluate) : evaluate()
+    if (typeof matches === 'string') {
+      if (!this.#unclear.has(index)) this.#fail(index, from, 'condition', matches)
+      this.#unclear.add(index)
+    } else if (matches) {
+      this.#matched.add(index)
+      for (const to of this.#targets(rule, from)) {
+        if (this.#admits(index, from, to)) plans.push({ rule: index, from, to })
       }
     }
-    return plans
   }
 
   /** Returns the rule's targets for this message. Returns none if one of them has no valid name. */

@@ -7,7 +7,8 @@ import { UNORDERED } from '../sources/limits.ts'
 import { openSource } from '../sources/open-source.ts'
 import type { Item, Source } from '../sources/source.ts'
 import { CursorWriter } from '../subscription/cursor-writer.ts'
-import { matcherOf } from '../subscription/filter.ts'
+import type { ItemFilter } from '../subscription/filter.ts'
+import { filterOf, wantedItems } from '../subscription/filter.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
 import type { CursorRecord } from '../subscription/subscription-record.ts'
 import type { Attempt, OpenSecret } from './attempt.ts'
@@ -36,7 +37,7 @@ export class SubscriptionRunner {
   readonly #failed: FailedAttempts
   readonly #cursor: CursorWriter
   readonly #underWay = new Map<readonly Item[], Promise<void>>()
-  readonly #matches: (item: Item) => boolean
+  readonly #filter: ItemFilter | undefined
   #failing: CursorRecord['failing']
   #notBefore = 0
   #settled: (() => void) | undefined
@@ -51,7 +52,7 @@ export class SubscriptionRunner {
     this.#progress = new Progress(cursor.next, cursor.done)
     this.#failed = new FailedAttempts(cursor.attempts)
     this.#failing = cursor.failing
-    this.#matches = matcherOf(record)
+    this.#filter = filterOf(record)
     setMaxListeners(0, this.#halt.signal)
     this.#cursor = new CursorWriter({
       log: parts.log,
@@ -128,7 +129,8 @@ export class SubscriptionRunner {
         const taken = source.take(format.maxBatch)
         // Without a promise if there is a message, as nearly always under load.
         const items = taken instanceof Promise ? await taken : taken
-        const wanted = items.filter((item) => this.#begin(item))
+        const fresh = items.filter(({ sequence }) => sequence === 0 || this.#progress.start(sequence))
+        const wanted = this.#filter === undefined ? fresh : await wantedItems(this.#filter, fresh)
         if (wanted.length < items.length) await this.#skip(source, items, wanted)
         if (wanted.length > 0) this.#underWay.set(wanted, this.#launch({ source, format, secrets }, wanted))
       }
@@ -138,12 +140,6 @@ export class SubscriptionRunner {
       await Promise.allSettled(this.#underWay.values())
       await source.close()
     }
-  }
-
-  /** Marks an item as under way. Returns `false` if it is not to be delivered. */
-  #begin(item: Item): boolean {
-    const fresh = item.sequence === 0 || this.#progress.start(item.sequence)
-    return fresh && this.#matches(item)
   }
 
   /** Passes over the items that the filter does not match, or that were delivered before. */

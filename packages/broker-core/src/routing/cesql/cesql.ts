@@ -1,6 +1,7 @@
 import { compile } from './compile.ts'
 import { parse } from './parser.ts'
-import type { CesqlError, CesqlRun, CesqlValue, ValueType } from './value.ts'
+import type { CesqlError, CesqlValue, ValueType } from './value.ts'
+import { newRun } from './value.ts'
 
 export interface CesqlResult {
   /** The result. After an error: the value that CESQL defines for it, such as the zero value of the type. */
@@ -25,7 +26,7 @@ export function compileCesql(expression: string): CesqlExpression {
   return {
     type,
     evaluate: (attribute) => {
-      const run: CesqlRun = { attribute, error: undefined }
+      const run = newRun(attribute)
       const value = evaluate(run)
       return run.error ? { value, error: run.error } : { value }
     },

@@ -12,7 +12,7 @@ import type { CesqlFunction } from './functions.ts'
 import { FUNCTIONS } from './functions.ts'
 import { compileLike } from './like.ts'
 import type { Evaluate, CesqlRun, CesqlValue, ValueType } from './value.ts'
-import { fail, isInteger, MAX_STRING_LENGTH, typeOf } from './value.ts'
+import { fail, isInteger, MAX_STRING_LENGTH, takeSteps, typeOf } from './value.ts'
 
 /** A closure that evaluates a node, and the type of its result. The type of an attribute depends on the event. */
 export interface Compiled {
@@ -79,8 +79,11 @@ function binary(operator: BinaryOperator, left: CesqlNode, right: CesqlNode): Co
 function attribute(run: CesqlRun, name: string): CesqlValue {
   const value = run.attribute(name)
   if (value === undefined) return fail(run, 'missingAttribute', `the event has no attribute ${name}`, false)
-  if (typeof value !== 'string' || value.length <= MAX_STRING_LENGTH) return value
-  return fail(run, 'generic', `the attribute ${name} is longer than ${MAX_STRING_LENGTH} characters`, false)
+  if (typeof value !== 'string') return value
+  if (value.length > MAX_STRING_LENGTH) {
+    return fail(run, 'generic', `the attribute ${name} is longer than ${MAX_STRING_LENGTH} characters`, false)
+  }
+  return takeSteps(run, value.length) && value
 }
 
 /** Evaluates the node as a boolean; false after an error. */
@@ -184,10 +187,12 @@ function arithmetic(operator: ArithmeticOperator, leftNode: CesqlNode, rightNode
 
 function like(node: CesqlNode, pattern: string, negated: boolean): Evaluate {
   const { evaluate } = compile(node)
-  const matches = compileLike(pattern)
+  const { matches, stepsPerCharacter } = compileLike(pattern)
   return (run) => {
     const value = evaluate(run)
-    return run.error === undefined && matches(toText(value)) !== negated
+    if (run.error) return false
+    const text = toText(value)
+    return takeSteps(run, text.length * stepsPerCharacter) && matches(text) !== negated
   }
 }
 
@@ -234,7 +239,8 @@ function call(name: string, args: readonly CesqlNode[], at: number): Compiled {
       values.push(evaluator(run))
       if (run.error) return zero
     }
-    return definition.call(run, values)
+    const value = definition.call(run, values)
+    return typeof value === 'string' && !takeSteps(run, value.length) ? zero : value
   }
   return { evaluate, type: result }
 }

@@ -1,6 +1,6 @@
 import { toBoolean, toInteger } from './cast.ts'
 import type { CesqlRun, CesqlValue, ValueType } from './value.ts'
-import { fail, MAX_STRING_LENGTH } from './value.ts'
+import { fail, MAX_STRING_LENGTH, newRun } from './value.ts'
 
 /** A built-in function (CESQL 3.5). Its arguments are cast to the types that it declares. */
 export interface CesqlFunction {
@@ -109,7 +109,7 @@ function abs(run: CesqlRun, [x]: readonly CesqlValue[]): number {
 
 /** Returns whether a cast succeeds. */
 function casts(cast: (run: CesqlRun, value: CesqlValue) => CesqlValue, value: CesqlValue | undefined): boolean {
-  const trial: CesqlRun = { attribute: () => undefined, error: undefined }
+  const trial = newRun(() => undefined)
   cast(trial, value ?? '')
   return trial.error === undefined
 }

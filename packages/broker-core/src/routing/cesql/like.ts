@@ -1,63 +1,57 @@
-const ONE = -1
-const MANY = -2
+import { ANY_ONE, symbolMatcher, wordsOf } from '../../glob-matcher.ts'
+
+/** A compiled LIKE pattern. */
+export interface LikePattern {
+  readonly matches: (text: string) => boolean
+  /** The steps for each character of a text, in addition to reading it once. */
+  readonly stepsPerCharacter: number
+}
+
+/** The longest text, in UTF-16 units, that `indexOf` finds in linear time, whatever it contains. */
+const MAX_SEARCHED = 250
 
 /**
- * Compiles a LIKE pattern to a matcher: `%` matches any number of characters, `_` one, `\%` and `\_` a literal `%` and
- * `_`; other characters match themselves. Backtracks only to the last `%`, so the time is linear in the text for a
- * given pattern; a regular expression could take exponential time for a text that its sender chose.
+ * Compiles a LIKE pattern: `%` matches any number of characters, `_` one, `\%` and `\_` a literal `%` and `_`; other
+ * characters match themselves. Without `_` and with short literals, the native search finds the literals one after the
+ * other. Other patterns need an automaton, whose time grows with the product of text and pattern.
  */
-export function compileLike(pattern: string): (text: string) => boolean {
-  const tokens = parse(pattern)
+export function compileLike(pattern: string): LikePattern {
+  const symbols: string[] = []
+  const stars = new Set<number>()
+  const literals = ['']
+  for (const [source] of pattern.matchAll(/\\[%_]|[^]/gu)) {
+    if (source === '%') {
+      stars.add(symbols.length)
+      literals.push('')
+      continue
+    }
+    const symbol = source === '_' ? ANY_ONE : source === '\\%' || source === '\\_' ? source.slice(1) : source
+    symbols.push(symbol)
+    literals.push(`${literals.pop() ?? ''}${symbol}`)
+  }
+  const isSearched =
+    !symbols.includes(ANY_ONE) &&
+    literals.slice(1, -1).every(({ length }) => length <= MAX_SEARCHED) &&
+    // Half of a surrogate pair would be found within a whole one.
+    pattern.isWellFormed()
+  return isSearched
+    ? { matches: literalMatcher(literals), stepsPerCharacter: 0 }
+    : { matches: symbolMatcher(symbols, stars), stepsPerCharacter: 1 + wordsOf(symbols.length) }
+}
+
+/** Returns a matcher for literals with any characters between them. */
+function literalMatcher(literals: readonly string[]): (text: string) => boolean {
+  const [first = '', ...others] = literals
+  const last = others.pop()
+  if (last === undefined) return (text) => text === first
   return (text) => {
-    let at = 0
-    let token = 0
-    let many = -1
-    let resume = 0
-    while (at < text.length) {
-      const wanted = tokens[token]
-      const char = text.codePointAt(at) ?? 0
-      if (wanted === MANY) {
-        many = token
-        resume = at
-        token += 1
-      } else if (wanted === ONE || wanted === char) {
-        at += width(char)
-        token += 1
-      } else if (many === -1) {
-        return false
-      } else {
-        resume += width(text.codePointAt(resume) ?? 0)
-        at = resume
-        token = many + 1
-      }
+    if (!text.startsWith(first)) return false
+    let at = first.length
+    for (const literal of others) {
+      const found = text.indexOf(literal, at)
+      if (found === -1) return false
+      at = found + literal.length
     }
-    while (tokens[token] === MANY) token += 1
-    return token === tokens.length
+    return at + last.length <= text.length && text.endsWith(last)
   }
-}
-
-function parse(pattern: string): readonly number[] {
-  const tokens: number[] = []
-  const chars = Array.from(pattern)
-  for (let i = 0; i < chars.length; i += 1) {
-    const char = chars[i] ?? ''
-    const next = chars[i + 1]
-    if (char === '\\' && (next === '%' || next === '_')) {
-      tokens.push(code(next))
-      i += 1
-    } else if (char === '%') {
-      if (tokens.at(-1) !== MANY) tokens.push(MANY)
-    } else {
-      tokens.push(char === '_' ? ONE : code(char))
-    }
-  }
-  return tokens
-}
-
-function code(char: string): number {
-  return char.codePointAt(0) ?? 0
-}
-
-function width(codePoint: number): number {
-  return codePoint > 0xffff ? 2 : 1
 }

@@ -16,10 +16,23 @@ export interface CesqlError {
  */
 export const MAX_STRING_LENGTH = 65_536
 
-/** One evaluation: its event and its first error. */
+/**
+ * The maximum number of steps of an evaluation: characters of attributes that are read and of texts that functions
+ * return, and the work of LIKE. A step takes about 20 ns at most. Without the limit, an expression reads a long attribute
+ * hundreds of times.
+ */
+export const MAX_STEPS = 524_288
+
+/** One evaluation: its event, its first error, and its steps so far. */
 export interface CesqlRun {
   readonly attribute: (name: string) => CesqlValue | undefined
   error: CesqlError | undefined
+  steps: number
+}
+
+/** Returns a new evaluation. */
+export function newRun(attribute: CesqlRun['attribute']): CesqlRun {
+  return { attribute, error: undefined, steps: 0 }
 }
 
 /** A part of a compiled expression. After `run.error` is set, it returns the zero value of its type. */
@@ -41,4 +54,12 @@ export function typeOf(value: CesqlValue): ValueType {
 export function fail<T extends CesqlValue>(run: CesqlRun, kind: CesqlErrorKind, message: string, value: T): T {
   run.error ??= { kind, message }
   return value
+}
+
+/** Counts steps. After {@link MAX_STEPS} it records an error and returns false. */
+export function takeSteps(run: CesqlRun, steps: number): boolean {
+  run.steps += steps
+  if (run.steps <= MAX_STEPS) return true
+  const message = `the expression takes more than ${MAX_STEPS} steps for this event; shorten it or the attributes that it reads`
+  return fail(run, 'generic', message, false)
 }
