@@ -76,6 +76,17 @@ test('messages - a search looks at ids, senders, metadata, tags and bodies, in a
   expect(found.data.items[0]).toMatchObject({ body: '', truncated: true })
 })
 
+test('messages - a search finds a text anywhere in a long body', async () => {
+  const { get, broker } = await manage()
+  const { queues } = broker.as(SENDER)
+  for (const before of [262_138, 262_144, 524_285]) {
+    await queues.send('q', { body: text(`${'x'.repeat(before)}Needle${'y'.repeat(300_000)}`) })
+  }
+  await queues.send('q', { body: text('x'.repeat(600_000)) })
+  const found = await get('/api/messages?type=queues&channel=q&search=nEEDLE&max_body_size=0')
+  expect(found.data.items.map((item: { sequence: number }) => item.sequence)).toEqual([1, 2, 3])
+})
+
 test('messages - a search ends after 10,000 messages and says where it continues', async () => {
   const { get, broker } = await manage()
   const { queues } = broker.as(SENDER)

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText } from '@signalbox/broker-core'
-import { messageSize } from '@signalbox/broker-core/internal'
+import { messageSize, Pace } from '@signalbox/broker-core/internal'
 
 import type { ShownMessage, StoredMessage } from './shown-message.ts'
 import { shownMessage } from './shown-message.ts'
@@ -16,6 +16,12 @@ const MAX_EXAMINED_MS = 5_000
 
 /** The most bytes of bodies, metadata and tags in one answer. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+/** The characters of a text that are searched in one piece: a few milliseconds. */
+const SEARCHED = 262_144
+
+/** All searches share the time. */
+const pace = new Pace()
 
 /** Counts the messages that a request looks at. */
 export class Examination {
@@ -59,7 +65,7 @@ export interface FoundMessages {
 export async function findMessages(broker: BrokerHandle, request: MessageSearch): Promise<FoundMessages> {
   const { channel, limit, maxBodySize, order, search } = request
   const examination = new Examination()
-  const matches = search === undefined ? () => true : textMatcher(search)
+  const matches = search === undefined ? undefined : textMatcher(search)
   const items: ShownMessage[] = []
   let bytes = 0
   const end = (next: number | null): FoundMessages => ({ items, next_sequence: next, examined: examination.count })
@@ -71,7 +77,7 @@ export async function findMessages(broker: BrokerHandle, request: MessageSearch)
     for (const message of batch) {
       if (items.length === limit || bytes >= MAX_ANSWER_BYTES || examination.isOver) return end(message.sequence)
       examination.add(message)
-      if (!matches(message)) continue
+      if (matches !== undefined && !(await matches(message))) continue
       const shown = shownMessage(message, maxBodySize)
       bytes += shown.body.length + shown.metadata.length + JSON.stringify(shown.tags).length
       items.push(shown)
@@ -105,13 +111,23 @@ export async function findMessage(
   return undefined
 }
 
-function textMatcher(search: string): (message: StoredMessage) => boolean {
+function textMatcher(search: string): (message: StoredMessage) => Promise<boolean> {
   const text = search.toLowerCase()
-  const has = (value: string): boolean => value.toLowerCase().includes(text)
-  return ({ id, clientId, metadata, tags, body }) =>
-    has(id) ||
-    has(clientId) ||
-    has(metadata) ||
-    Object.entries(tags).some(([key, value]) => has(key) || has(value)) ||
-    has(decodeText(body) ?? '')
+  return async ({ id, clientId, metadata, tags, body }) => {
+    for (const value of [id, clientId, metadata, ...Object.entries(tags).flat(), decodeText(body) ?? '']) {
+      for (let at = 0; at < value.length; at += SEARCHED) {
+        while (pace.isOver) await pace.rest()
+        if (
+          pace.run(() =>
+            value
+              .slice(at, at + SEARCHED + text.length)
+              .toLowerCase()
+              .includes(text),
+          )
+        )
+          return true
+      }
+    }
+    return false
+  }
 }
