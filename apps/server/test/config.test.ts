@@ -39,6 +39,7 @@ describe('names and defaults', () => {
       HTTP_ALLOWED_HOSTS: ['auto'],
       PUBLIC_URL: '',
       TRUSTED_PROXIES: [],
+      TRUSTED_PROXY_HEADER: 'x-forwarded-for',
       WEBHOOKS_ENABLE: false,
       WEBHOOKS_KEY_FILE: '',
       WEBHOOKS_ALLOW: [],

@@ -23,7 +23,8 @@ export type { LimitName, RefusalReason, RefusedOutcome } from './admission/refus
 export { restRefusal } from './admission/rest-refusal.ts'
 export type { RestRefusal, RestRefusalCode } from './admission/rest-refusal.ts'
 export type { RequestHold } from './admission/request-hold.ts'
-export { addressOf, networkOf, TrustedProxies } from './admission/trusted-proxies.ts'
+export { addressOf, networkOf, PROXY_HEADERS, TrustedProxies } from './admission/trusted-proxies.ts'
+export type { ProxyHeader } from './admission/trusted-proxies.ts'
 export { bearerAuthenticator } from './authentication/bearer-authenticator.ts'
 export type {
   BearerAuthenticator,

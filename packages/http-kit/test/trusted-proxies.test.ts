@@ -18,7 +18,7 @@ async function addressBy(proxies: TrustedProxies, headers: Record<string, string
   return (await fetch(`http://127.0.0.1:${port}/`, { headers })).text()
 }
 
-const proxies = new TrustedProxies(['127.0.0.0/8', '10.0.0.0/8', '2001:db8::/32'])
+const LIST = ['127.0.0.0/8', '10.0.0.0/8', '2001:db8::/32']
 
 test.each([
   [{ 'x-forwarded-for': '192.0.2.1' }, '192.0.2.1'],
@@ -29,13 +29,22 @@ test.each([
   [{ 'x-forwarded-for': 'unknown' }, '127.0.0.1'],
   [{ 'x-forwarded-for': '192.0.2.1, not an address, 10.1.1.1' }, '10.1.1.1'],
   [{ 'x-forwarded-for': '1.1.1.1,'.repeat(400) }, '127.0.0.1'],
+  [{ 'x-forwarded-for': '192.0.2.7', forwarded: 'for=6.6.6.6' }, '192.0.2.7'],
+  [{ forwarded: 'for=6.6.6.6' }, '127.0.0.1'],
+  [{}, '127.0.0.1'],
+])('trusted proxies - %j names %s', async (headers, address) => {
+  expect(await addressBy(new TrustedProxies(LIST), headers)).toBe(address)
+})
+
+test.each([
   [{ forwarded: 'for=192.0.2.1;proto=https, for="[2001:db8::1]:80"' }, '192.0.2.1'],
   [{ forwarded: 'For="[2001:dead::1]"' }, '2001:dead::1'],
   [{ forwarded: 'for=192.0.2.7', 'x-forwarded-for': '6.6.6.6' }, '192.0.2.7'],
   [{ forwarded: 'for=_hidden' }, '127.0.0.1'],
-  [{}, '127.0.0.1'],
-])('trusted proxies - %j names %s', async (headers, address) => {
-  expect(await addressBy(proxies, headers)).toBe(address)
+  [{ forwarded: 'for=1.1.1.1,'.repeat(200) }, '127.0.0.1'],
+  [{ 'x-forwarded-for': '6.6.6.6' }, '127.0.0.1'],
+])('trusted proxies - with the header Forwarded, %j names %s', async (headers, address) => {
+  expect(await addressBy(new TrustedProxies(LIST, 'forwarded'), headers)).toBe(address)
 })
 
 test('trusted proxies - headers of other addresses are ignored', async () => {

@@ -1,4 +1,4 @@
-import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
+import { CORS_DEFAULTS, DEFAULT_MAX_BODY_BYTES, PROXY_HEADERS } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
@@ -190,7 +190,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   }),
   trustedProxies: list([], '^[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?$', 'a list of addresses and CIDR ranges', {
     description:
-      'Proxies whose `Forwarded` or `X-Forwarded-For` header names the client, for limits, audit and logs. The header is ignored from all other addresses.',
+      'Proxies that name the client in the header `TRUSTED_PROXY_HEADER`, for limits, audit and logs. The header is ignored from all other addresses.',
+  }),
+  trustedProxyHeader: Type.Enum([...PROXY_HEADERS], {
+    default: 'x-forwarded-for',
+    description:
+      'The header in which the `TRUSTED_PROXIES` name the client. They must replace it or append to it; the other one is ignored.',
   }),
   limits: LIMITS,
   ...ENGINE_SETTINGS,

@@ -70,7 +70,7 @@ export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger
       limits = next
     },
     admission,
-    trustedProxies: new TrustedProxies(config.trustedProxies),
+    trustedProxies: new TrustedProxies(config.trustedProxies, config.trustedProxyHeader),
     allowedHosts: config.http.allowedHosts,
     ...(config.publicUrl === '' ? {} : { publicHost: new URL(config.publicUrl).hostname }),
     refused,

@@ -23,16 +23,24 @@ export function forwardedAddressOf(request: HttpRequest & Addressed): string | u
   return request[ADDRESS]
 }
 
-/** The reverse proxies whose `Forwarded` or `X-Forwarded-For` names the client. */
+/** The headers in which a proxy can name the client: the usual one, and that of RFC 7239. */
+export const PROXY_HEADERS = ['x-forwarded-for', 'forwarded'] as const
+
+export type ProxyHeader = (typeof PROXY_HEADERS)[number]
+
+/** The reverse proxies that name the client in a header. */
 export class TrustedProxies {
   readonly #proxies = new BlockList()
   readonly #any: boolean
+  readonly #header: ProxyHeader
 
   /**
    * @param list Addresses and CIDR ranges, such as `10.0.0.0/8` and `::1`
+   * @param header The header that the proxies set. The other one is ignored: proxies pass it on as the client sent it.
    * @throws RangeError for an entry that is neither
    */
-  constructor(list: readonly string[] = []) {
+  constructor(list: readonly string[] = [], header: ProxyHeader = 'x-forwarded-for') {
+    this.#header = header
     this.#any = list.length > 0
     for (const entry of list) this.#add(entry)
   }
@@ -55,7 +63,7 @@ export class TrustedProxies {
     const { remoteAddress } = request.socket
     if (remoteAddress === undefined || !this.includes(remoteAddress)) return
     let found = remoteAddress
-    for (const address of forwardedFor(request).toReversed()) {
+    for (const address of addressesIn(request, this.#header).toReversed()) {
       const plain = addressIn(address)
       if (plain === undefined) break
       found = plain
@@ -76,22 +84,17 @@ export class TrustedProxies {
   }
 }
 
-/**
- * Returns the addresses that proxies added, the client's first. `Forwarded` (RFC 7239) takes precedence over
- * `X-Forwarded-For`.
- */
-function forwardedFor({ headers }: HttpRequest): readonly string[] {
-  const { forwarded } = headers
-  if (typeof forwarded === 'string') {
-    if (forwarded.length > MAX_HEADER) return []
-    return forwarded.split(',').map((element) => {
-      const pair = element.split(';').find((part) => part.trim().toLowerCase().startsWith('for='))
-      return pair === undefined ? '' : pair.slice(pair.indexOf('=') + 1).trim()
-    })
-  }
-  const list = headers['x-forwarded-for']
+/** Returns the addresses that proxies added to the header, the client's first. */
+function addressesIn({ headers }: HttpRequest, header: ProxyHeader): readonly string[] {
+  const list = headers[header]
   const text = Array.isArray(list) ? list.join(',') : list
-  return text === undefined || text.length > MAX_HEADER ? [] : text.split(',')
+  if (text === undefined || text.length > MAX_HEADER) return []
+  const elements = text.split(',')
+  if (header === 'x-forwarded-for') return elements
+  return elements.map((element) => {
+    const pair = element.split(';').find((part) => part.trim().toLowerCase().startsWith('for='))
+    return pair === undefined ? '' : pair.slice(pair.indexOf('=') + 1).trim()
+  })
 }
 
 /** Returns the IP address in `1.2.3.4`, `1.2.3.4:80`, `::1`, `[::1]:80` and their quoted forms. */
