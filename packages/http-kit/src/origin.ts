@@ -76,6 +76,29 @@ export function parseTrustedOrigins(setting: string): TrustedOrigins {
   return list
 }
 
+/** The listener under which a request reaches the server. */
+export interface ReachedAs {
+  /** The Host header. */
+  readonly host: string | undefined
+  /** `true` if the connection has TLS. */
+  readonly encrypted: boolean
+  /** `true` if a trusted proxy made the connection, which may end the TLS of browsers. */
+  readonly proxied: boolean
+}
+
+/**
+ * Returns the host of an origin that is the one under which the request reaches the server: the same scheme, host and
+ * port. Returns `undefined` for any other origin.
+ */
+export function ownOriginHost(origin: string, { host, encrypted, proxied }: ReachedAs): string | undefined {
+  const parsed = parseOrigin(origin)
+  if (parsed === undefined || host === undefined) return undefined
+  const secure = parsed.scheme === 'https'
+  if (secure !== encrypted && !proxied) return undefined
+  const reached = parseOrigin(`${parsed.scheme}://${host.toLowerCase()}`)
+  return reached !== undefined && originKey(reached) === originKey(parsed) ? parsed.host : undefined
+}
+
 /** Parses strictly: browsers write an origin in one way only, and `URL` would accept and repair others. */
 function parseOrigin(text: string): Origin | undefined {
   if (text.length > MAX_ORIGIN) return undefined

@@ -91,6 +91,8 @@ class ManagementEndpoint {
       {
         authenticator,
         trustedOrigins,
+        // A page of another port of this machine is as foreign as any other: operators use the console.
+        ownOriginOnly: true,
         originsSetting: 'API_TRUSTED_ORIGINS',
         bindHost,
         frontDoor,

@@ -1,3 +1,4 @@
+import { TrustedProxies } from '@signalbox/http-kit'
 import { expect, test } from 'vitest'
 
 import { bearer, manage, tokens } from './management-server.ts'
@@ -88,6 +89,48 @@ test('management - 401 says how to authenticate, and comes before readiness and 
   const { url } = await manage({ authenticator: tokens(), started: false })
   const response = await fetch(`${url}/api/actions/create_channel`, { method: 'POST', body: '{' })
   expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="signalbox"'])
+})
+
+test('S6 - without a list the own origin is trusted, and no page of another port, host or scheme, WebSockets included', async () => {
+  const { url, get } = await manage()
+  const { port } = new URL(url)
+  const status = async (origin: string, host = `127.0.0.1:${port}`) => {
+    const headers = { origin, host }
+    const monitor = await openMonitor(url, '', headers)
+    const read = await get('/api/config', { origin })
+    if (!('status' in monitor)) monitor.socket.close()
+    const seen = 'status' in monitor ? monitor.status : 101
+    return host.startsWith('127.') ? [seen, read.status] : [seen]
+  }
+  expect(await status(url)).toEqual([101, 200])
+  expect(await status(`http://localhost:${port}`, `LOCALHOST:${port}`)).toEqual([101])
+  expect(await status(`http://[::1]:${port}`, `[::1]:${port}`)).toEqual([101])
+  for (const origin of [
+    'http://localhost:3000',
+    'http://127.0.0.1:3000',
+    'http://127.0.0.1',
+    `http://localhost:${port}`,
+    `https://127.0.0.1:${port}`,
+    'null',
+  ]) {
+    expect([origin, ...(await status(origin))]).toEqual([origin, 403, 403])
+  }
+  // A page can reach the listener under its own host name.
+  expect(await status(`http://evil.example:${port}`, `evil.example:${port}`)).toEqual([403])
+  expect(await status('http://localhost:3000', 'localhost')).toEqual([403])
+})
+
+test('S6 - with tokens the own origin may have any name, and https behind a trusted proxy', async () => {
+  const behind = { host: 'console.example', ...bearer('a:ReadOnly') }
+  const opens = async (url: string, origin: string) =>
+    !('status' in (await openMonitor(url, '', { ...behind, origin })))
+  const direct = await manage({ authenticator: tokens() })
+  expect(await opens(direct.url, 'http://console.example')).toBe(true)
+  expect(await opens(direct.url, 'https://console.example')).toBe(false)
+  const frontDoor = { trustedProxies: new TrustedProxies(['127.0.0.1']) }
+  const proxied = await manage({ authenticator: tokens(), frontDoor })
+  expect(await opens(proxied.url, 'https://console.example')).toBe(true)
+  expect(await opens(proxied.url, 'https://console.example:8443')).toBe(false)
 })
 
 test('S5, S6 - a foreign origin is refused before anything else, WebSockets included', async () => {

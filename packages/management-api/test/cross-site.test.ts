@@ -15,7 +15,7 @@ const SIMPLE_TYPES = [
 ]
 
 test('S6, MGMT-18 - a form of another page cannot write, even from a trusted origin', async () => {
-  const { url, broker, api } = await manage()
+  const { url, broker, api } = await manage({ trustedOrigins: ['http://localhost:3000'] })
   await broker.as({ clientId: 'shop' }).channels.create('queues', 'q')
   expect(WRITES.length).toBeGreaterThan(10)
   for (const { path, method } of WRITES) {
@@ -51,7 +51,8 @@ test('S6, MGMT-18 - a preflight of any origin gets no permission, so no page of 
 
 test('S6, MGMT-18 - a page of an origin that is not trusted cannot write', async () => {
   const { url } = await manage()
-  for (const origin of ['https://evil.example', 'null']) {
+  const { port } = new URL(url)
+  for (const origin of ['https://evil.example', 'null', 'http://localhost:3000', `https://127.0.0.1:${port}`]) {
     for (const { path, method } of WRITES) {
       const headers = { origin, 'content-type': 'application/json' }
       const { status } = await fetch(url + path, { method, headers, body: '{"channel":"q"}' })

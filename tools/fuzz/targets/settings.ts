@@ -174,9 +174,12 @@ export const settingTargets = [
       originPolicy('auto', { bindHost: '127.0.0.1' })(header)
       const trusted = resultOf(() => parseTrustedOrigins(setting), RangeError)
       if (trusted !== undefined) resultOf(() => originPolicy(trusted)(header), RangeError)
-      const policy = new WebPolicy({ trustedOrigins: 'auto', allowedHosts: ['auto'], anonymous: true })
-      const refusal = policy.refusal({ host: header, origin: header })
-      if (/^https?:\/\/[a-z0-9-]+\.example$/.test(header)) assertHolds('a strange origin passes', refusal !== undefined)
+      for (const ownOriginOnly of [false, true]) {
+        const policy = new WebPolicy({ trustedOrigins: 'auto', ownOriginOnly, allowedHosts: ['auto'], anonymous: true })
+        const refusal = policy.refusal({ headers: { host: header, origin: header }, socket: { once() {} } })
+        if (/^https?:\/\/[a-z0-9-]+\.example$/.test(header))
+          assertHolds('a strange origin passes', refusal !== undefined)
+      }
     },
   }),
   parserTarget({

@@ -52,7 +52,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     port: integer(8080, 0, 65_535, { description: 'Port of the management listener; 0 picks a free one.' }),
     trustedOrigins: trustedOriginsSetting({
       description:
-        'Browser origins that may read the management listener; the probes accept every origin. `auto`: localhost, 127.0.0.1 and the bind address, on any port.',
+        'Browser origins that may read the management listener; the probes accept every origin. `auto`: only the origin of the console, that is the scheme, host and port under which a request reaches the listener.',
     }),
     authentication: group('Authentication on the management listener', {
       enable: flag(false, {

@@ -35,6 +35,8 @@ export interface FrontDoor {
 export interface EndpointOptions {
   readonly authenticator: Authenticator
   readonly trustedOrigins: TrustedOrigins
+  /** If `true`, `auto` trusts only the origin under which a request reaches the server. @default false */
+  readonly ownOriginOnly?: boolean
   /** The setting of `trustedOrigins`, for the text of a refusal. @default trustedOrigins */
   readonly originsSetting?: string
   readonly bindHost?: string | undefined
@@ -79,6 +81,8 @@ export class Endpoint {
     this.#stalledMs = frontDoor.stalledReaderMs ?? STALLED_MS
     this.#web = new WebPolicy({
       trustedOrigins,
+      ownOriginOnly: options.ownOriginOnly,
+      trustedProxies: this.#proxies,
       originsSetting,
       bindHost,
       alsoLocal,
@@ -102,7 +106,7 @@ export class Endpoint {
     try {
       const { request } = exchange
       this.#proxies?.locate(request)
-      const refusal = this.#web.refusal(request.headers)
+      const refusal = this.#web.refusal(request)
       if (refusal !== undefined) exchange.refuse(refusal)
       else if (this.#closing && !whileClosing) {
         exchange.response.shouldKeepAlive = false

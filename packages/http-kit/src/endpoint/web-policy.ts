@@ -1,11 +1,12 @@
-import type { IncomingHttpHeaders } from 'node:http'
 import { isIP } from 'node:net'
 
 import { shownText } from '@signalbox/broker-core/internal'
 
 import { Refusal } from '../admission/refusal.ts'
+import type { TrustedProxies } from '../admission/trusted-proxies.ts'
+import type { HttpRequest } from '../http-message.ts'
 import type { OriginPolicy, TrustedOrigins } from '../origin.ts'
-import { originPolicy } from '../origin.ts'
+import { originPolicy, ownOriginHost } from '../origin.ts'
 
 /** Host names without ports. `auto` allows the local names and IP addresses, `*` allows any host. */
 export type AllowedHosts = readonly string[]
@@ -13,6 +14,14 @@ export type AllowedHosts = readonly string[]
 /** Options of {@link WebPolicy}. */
 export interface WebPolicyOptions {
   readonly trustedOrigins: TrustedOrigins
+  /**
+   * If `true`, `auto` trusts only the origin under which a request reaches the server. Otherwise it trusts the local
+   * hosts and the bind address, on any port.
+   * @default false
+   */
+  readonly ownOriginOnly?: boolean | undefined
+  /** The proxies that may end the TLS of browsers. @default none */
+  readonly trustedProxies?: TrustedProxies | undefined
   /** The setting of `trustedOrigins`, for the text of a refusal. @default trustedOrigins */
   readonly originsSetting?: string | undefined
   /** The address that the server binds to. `auto` trusts it. */
@@ -38,7 +47,11 @@ const LOCAL_NAMES: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.
 
 /** Decides which requests of web pages are allowed. */
 export class WebPolicy {
-  readonly #originAllowed: OriginPolicy
+  /** `undefined` if only the server's own origin is allowed. */
+  readonly #originAllowed: OriginPolicy | undefined
+  /** The names of the server that the operator or the system chose. */
+  readonly #ownNames: ReadonlySet<string>
+  readonly #proxies: TrustedProxies | undefined
   readonly #anyOrigin: boolean
   readonly #originsSetting: string
   readonly #anonymous: boolean
@@ -52,25 +65,29 @@ export class WebPolicy {
   /** @throws RangeError for a list entry that is not an origin */
   constructor(options: WebPolicyOptions) {
     const { trustedOrigins, bindHost, alsoLocal, allowedHosts = ['*'], publicHost, anonymous } = options
-    this.#originAllowed = originPolicy(trustedOrigins, {
-      ...(bindHost === undefined ? {} : { bindHost }),
-      ...(alsoLocal === undefined ? {} : { alsoLocal }),
-    })
+    if (trustedOrigins !== 'auto' || options.ownOriginOnly !== true) {
+      this.#originAllowed = originPolicy(trustedOrigins, {
+        ...(bindHost === undefined ? {} : { bindHost }),
+        ...(alsoLocal === undefined ? {} : { alsoLocal }),
+      })
+    }
+    this.#proxies = options.trustedProxies
     this.#anyOrigin = trustedOrigins === '*'
     this.#originsSetting = options.originsSetting ?? 'trustedOrigins'
     this.#anonymous = anonymous
     this.#addresses = allowedHosts.includes('auto')
+    const own = [...LOCAL_NAMES, ...[bindHost, publicHost].filter((host) => host !== undefined && host !== '')]
+    this.#ownNames = new Set([...allowedHosts, ...own].map((host) => hostName(String(host))))
     if (!allowedHosts.includes('*')) {
-      const own = [bindHost, publicHost].filter((host) => host !== undefined && host !== '')
-      const local = this.#addresses ? [...LOCAL_NAMES, ...own] : []
-      this.#hosts = new Set([...allowedHosts, ...local].map((host) => hostName(String(host))))
+      this.#hosts = this.#addresses ? this.#ownNames : new Set(allowedHosts.map(hostName))
     }
   }
 
-  /** Returns the refusal of a request with these headers, or `undefined` if the request is allowed. */
-  refusal(headers: IncomingHttpHeaders): Refusal | undefined {
+  /** Returns the refusal of a request, or `undefined` if its headers are allowed. */
+  refusal(request: Pick<HttpRequest, 'headers' | 'socket'>): Refusal | undefined {
+    const { headers } = request
     const { origin } = headers
-    if (!this.#originAllowed(origin)) {
+    if (!(this.#originAllowed?.(origin) ?? this.#isOwn(request, origin))) {
       return new Refusal('origin', `origin not allowed; add it to ${this.#originsSetting}`)
     }
     if (!this.#anonymous) return undefined
@@ -87,6 +104,19 @@ export class WebPolicy {
       'host',
       `host not allowed: ${shownText(host, 100)}; add it to HTTP_ALLOWED_HOSTS to reach the server by this name`,
     )
+  }
+
+  /**
+   * Returns `true` for the server's own origin. Without authentication its host must be a name of the server or an IP
+   * address: a page can reach the server under the page's own host name (DNS rebinding).
+   */
+  #isOwn({ headers, socket }: Pick<HttpRequest, 'headers' | 'socket'>, origin: string | undefined): boolean {
+    if (origin === undefined || origin === '') return true
+    const { encrypted = false, remoteAddress = '' } = socket
+    const proxied = this.#proxies?.includes(remoteAddress) === true
+    const host = ownOriginHost(origin, { host: headers.host, encrypted, proxied })
+    if (host === undefined || !this.#anonymous) return host !== undefined
+    return this.#ownNames.has(host) || isIP(host) !== 0
   }
 
   #allows(header: string): boolean {
