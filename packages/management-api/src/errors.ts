@@ -32,9 +32,10 @@ export const MANAGEMENT_ERRORS = {
   ROLE_MISSING: { status: 403, when: 'the caller does not have the role that the route requires' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: { status: 415, when: 'the body is not application/json, or it is encoded' },
+  UPGRADE_REQUIRED: { status: 426, when: 'the request asks for no WebSocket' },
   /** `data.limit` names the limit; `data.retry_after_seconds` is the time until a retry. */
   TOO_MANY_REQUESTS: { status: 429, when: 'a limit of the caller or of the server is reached' },
-  UPGRADE_FAILED: { status: 500, when: 'the request is not a WebSocket handshake, or its filters are invalid' },
+  UPGRADE_FAILED: { status: 500, when: 'the WebSocket handshake or its filters are invalid' },
   MONITOR_LIMIT: { status: 500, when: 'the maximum number of monitors is open' },
   INTERNAL: { status: 500, when: 'the server failed; its log has the error' },
 } as const satisfies Readonly<Record<string, { readonly status: number; readonly when: string }>>

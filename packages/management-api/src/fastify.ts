@@ -140,6 +140,7 @@ class ManagementEndpoint {
       // The endpoint has reported what failed on the way to a route.
       if (answer !== error && answer.code === 'INTERNAL') this.#failed(error, request.raw)
       if (answer.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="signalbox"')
+      if (answer.code === 'UPGRADE_REQUIRED') reply.headers({ upgrade: 'websocket', connection: 'Upgrade' })
       const { retry_after_seconds: retryAfter } = answer.details
       if (typeof retryAfter === 'number') reply.header('retry-after', retryAfter)
       return sendEnvelope(reply, answer.status, failure(answer))

@@ -124,10 +124,20 @@ test('MGMT-2, MGMT-3 - it needs a token and the role ReadOnly', async () => {
   await monitor(url, '', bearer('a:ReadOnly'))
 })
 
+test.each(['/api/monitor', '/v1/stats/attach'])('MGMT-6 - a plain GET of %s is 426', async (path) => {
+  const { url } = await manage()
+  for (const query of ['', '?type=topics']) {
+    const plain = await fetch(`${url}${path}${query}`)
+    expect([plain.status, plain.headers.get('upgrade'), await plain.json()]).toMatchObject([
+      426,
+      'websocket',
+      { error: true, data: { code: 'UPGRADE_REQUIRED' } },
+    ])
+  }
+})
+
 test('MGMT-6 - a handshake that fails is 500 in the envelope, and says why', async () => {
   const { url } = await manage({ monitors: { maxMonitors: 1 } })
-  const plain = await fetch(`${url}/api/monitor`)
-  expect([plain.status, await plain.json()]).toMatchObject([500, { error: true, data: { code: 'UPGRADE_FAILED' } }])
   const badQuery = (await openMonitor(url, '?type=topics&x=1&channel=a..b&max_body_size=-1')) as RefusedMonitor
   expect(badQuery.status).toBe(500)
   for (const name of ['type', 'x is unknown', 'channel', 'max_body_size'])

@@ -30,6 +30,7 @@ export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmiss
       exposeHeadRoute: false,
       onRequest: [tokenHook, admission.hook('ReadOnly', url)],
       async handler(request, reply) {
+        const upgrade = upgrades.of(request)
         const filter = monitorFilter(readQuery(queryOf(request)))
         if (!monitors.hasRoom)
           throw new ManagementError('MONITOR_LIMIT', 'the maximum number of monitors is open; close one first')
@@ -37,7 +38,7 @@ export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmiss
         const exchange = admission.exchange(request)
         const refusal = exchange.hold?.toStream()
         if (refusal !== undefined) throw managementRefusal(refusal)
-        await upgrades.accept(request, (webSocket, stream) => {
+        await upgrades.accept(request, upgrade, (webSocket, stream) => {
           reply.hijack()
           webSocket.once('close', exchange.outliveResponse())
           monitors.add(webSocket, stream, filter, expiresAt)

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type * as WebSockets from 'ws'
 import type { WebSocket, WebSocketServer } from 'ws'
 
-import { upgradeFailed } from '../errors.ts'
+import { ManagementError, upgradeFailed } from '../errors.ts'
 import { selectSubprotocol } from './subprotocols.ts'
 
 const require = createRequire(import.meta.url)
@@ -76,15 +76,22 @@ export class Upgrades {
     app.routing(request, response)
   }
 
+  /** Returns the upgrade that a request asks for. @throws ManagementError UPGRADE_REQUIRED if it asks for none */
+  of({ raw }: FastifyRequest): Upgrade {
+    const upgrade = this.#upgrades.get(raw)
+    if (upgrade !== undefined) return upgrade
+    throw new ManagementError('UPGRADE_REQUIRED', 'this path serves WebSockets only; connect with a WebSocket client')
+  }
+
   /**
    * Upgrades the connection to a WebSocket. `opened` is called before data is read from it.
    * @throws ManagementError UPGRADE_FAILED; the request can still be answered then
    */
-  async accept({ raw }: FastifyRequest, opened: (webSocket: WebSocket, stream: Socket) => void): Promise<void> {
-    const upgrade = this.#upgrades.get(raw)
-    if (upgrade === undefined)
-      throw upgradeFailed('the request is not a WebSocket handshake; connect with a WebSocket client')
-    const { socket, head, response } = upgrade
+  async accept(
+    { raw }: FastifyRequest,
+    { socket, head, response }: Upgrade,
+    opened: (webSocket: WebSocket, stream: Socket) => void,
+  ): Promise<void> {
     try {
       await new Promise<void>((resolve, reject) => {
         this.#refusals.set(raw, reject)
