@@ -122,6 +122,25 @@ describe('the token', () => {
     expect(clientId).toBe('alice')
   })
 
+  test('S1 - exp, nbf and iat are times: a token without an end is refused', async () => {
+    const authenticator = open({ keys: { secret: SECRET } })
+    const signed = (claims: string): string => {
+      const text = `${encode({ alg: 'HS256' })}.${Buffer.from(claims).toString('base64url')}`
+      return `Bearer ${text}.${createHmac('sha256', SECRET).update(text).digest('base64url')}`
+    }
+    const exp = `"exp":${seconds(60)}`
+    await expect(authenticator.authenticate(request(signed(`{"sub":"a",${exp}}`)))).resolves.toBeDefined()
+    for (const claim of [
+      '"exp":1e400',
+      '"exp":1e300',
+      '"exp":9007199254740991',
+      `${exp},"nbf":-1e400`,
+      `${exp},"iat":1e400`,
+    ]) {
+      expect(await refusal(authenticator, signed(`{"sub":"a",${claim}}`)), claim).toMatch(/is not a time in seconds/)
+    }
+  })
+
   test('S1 - exp is required, and both it and nbf have 5 seconds of leeway', async () => {
     const authenticator = open()
     const of = (claims: JWTPayload) => token(KEY, claims)

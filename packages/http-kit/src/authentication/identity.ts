@@ -18,14 +18,24 @@ export interface OAuthTokenOptions {
   readonly scopePrefix?: string
 }
 
+const TIME_CLAIMS = ['exp', 'nbf', 'iat'] as const
+
+/** The last second of JavaScript's time. JSON text such as 1e400 is Infinity: a token without an end. */
+const MAX_SECONDS = 8_640_000_000_000
+
 const CLIENT_ID = /^[\x21-\x7e]{1,256}$/
 
 /**
  * Returns the caller that verified claims name.
  * @param oauth Makes scopes restrict the caller
- * @throws AuthenticationError without a ClientID of 1 to 256 visible ASCII characters
+ * @throws AuthenticationError without a ClientID of 1 to 256 visible ASCII characters, or with an unusable time
  */
 export function identityOf(claims: JWTPayload, oauth?: OAuthTokenOptions): Identity {
+  for (const name of TIME_CLAIMS) {
+    const time = claims[name]
+    if (time === undefined || (typeof time === 'number' && Math.abs(time) <= MAX_SECONDS)) continue
+    throw new AuthenticationError(`the claim ${name} is not a time in seconds; it must be at most ${MAX_SECONDS}`)
+  }
   const names = oauth === undefined ? CLIENT_CLAIMS : USER_CLAIMS
   const claim = names.find((name) => claims[name] !== undefined)
   if (claim === undefined)
