@@ -149,21 +149,20 @@ function takeKept(
   done(refusal, refusal === undefined ? body : EMPTY)
 }
 
-/** Returns `true` if more than {@link REFUSED_BODY_BYTES} may still arrive. */
-function hasLargeBody({ headers, readableEnded }: HttpRequest): boolean {
-  if (readableEnded) return false
-  if (headers['transfer-encoding'] !== undefined) return true
-  return Number(headers['content-length'] ?? 0) > REFUSED_BODY_BYTES
+/** Returns the number of bytes that may still arrive. */
+function expectedBytes({ headers, readableEnded }: HttpRequest): number {
+  if (readableEnded) return 0
+  return headers['transfer-encoding'] === undefined ? Number(headers['content-length'] ?? 0) : Infinity
 }
 
 /** Bytes of an unwanted body that are discarded, and the time for it in ms, before the connection is closed. */
 const LINGER_BYTES = 16 * 1024 * 1024
-const LINGER_MS = 2_000
+export const LINGER_MS = 2_000
 
 /**
  * Answers a request whose body is not needed. The rest of the body is discarded, within bounds, and then the
  * connection is closed. Closing it at once would reset it, and a client that is still sending would never see the
- * answer.
+ * answer. After a short body that arrives in time, the connection stays open.
  */
 export function refuseBody(
   request: HttpRequest,
@@ -172,13 +171,15 @@ export function refuseBody(
   headers: OutgoingHttpHeaders,
   text: string,
 ): void {
-  if (!hasLargeBody(request)) {
-    // Node discards a short body automatically.
+  const expected = expectedBytes(request)
+  if (expected === 0) {
     response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text) })
     response.end(text)
     return
   }
-  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text), Connection: 'close' })
+  const large = expected > REFUSED_BODY_BYTES
+  const closes = large ? { Connection: 'close' } : {}
+  response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text), ...closes })
   response.write(text)
   let discarded = 0
   const finish = (): void => {
@@ -190,7 +191,11 @@ export function refuseBody(
     discarded += chunk.byteLength
     if (discarded > LINGER_BYTES) finish()
   }
-  const timer = setTimeout(finish, LINGER_MS)
+  const giveUp = (): void => {
+    finish()
+    if (!large) response.destroy()
+  }
+  const timer = setTimeout(giveUp, LINGER_MS)
   timer.unref()
   request.on('data', onData)
   request.once('end', finish)

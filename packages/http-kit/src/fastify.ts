@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
+import { LINGER_MS } from './body.ts'
 import type { Connector, ConnectorOptions } from './connector.ts'
 import type { HttpHandler } from './http-message.ts'
 
@@ -28,6 +29,22 @@ export function withPlugin<C extends Connector>(
       done()
     },
   }
+}
+
+/**
+ * Closes connections whose body does not arrive within seconds after Fastify's answer, such as 404 and 403. Otherwise
+ * they stay open until the time-out of the request.
+ */
+export function closeUnread(app: FastifyInstance): void {
+  app.addHook('onResponse', ({ raw }, _reply, done) => {
+    if (!raw.complete) {
+      const timer = setTimeout(() => raw.socket.destroy(), LINGER_MS)
+      timer.unref()
+      raw.once('end', () => clearTimeout(timer))
+      raw.once('close', () => clearTimeout(timer))
+    }
+    done()
+  })
 }
 
 /** Returns the Fastify handler for a handler of a connector. */

@@ -108,6 +108,34 @@ describe('J3 - bodies', () => {
     expect(answer).toContain('"code":-32600')
   })
 
+  test('bodies - a refused body of any length that does not arrive keeps no connection', async () => {
+    const { port } = await serve(echo(100))
+    const answers = ['Content-Length: 1000', 'Content-Length: 3000000', 'Transfer-Encoding: chunked'].map(
+      async (length) => {
+        const socket = connect(port, '127.0.0.1')
+        let answer = ''
+        socket.on('data', (data) => (answer += data.toString()))
+        socket.write(`POST / HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`)
+        if (length.startsWith('Transfer')) socket.write(`80\r\n${'x'.repeat(128)}\r\n`)
+        await once(socket, 'close')
+        return answer
+      },
+    )
+    for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1\.1 413 /)
+  })
+
+  test('bodies - a connection stays open after a refused body that arrives', async () => {
+    const { port } = await serve(echo(100))
+    const socket = connect(port, '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let answer = ''
+    socket.on('data', (data) => (answer += data.toString()))
+    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
+    await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 413 /)
+    socket.write(`${'x'.repeat(1000)}POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok`)
+    await expect.poll(() => answer).toMatch(/HTTP\/1\.1 200 [^]*ok$/)
+  })
+
   test('bodies - a client that disconnects in the middle gets no answer', async () => {
     let called = false
     const closed = new Promise<void>((resolve) => {

@@ -1,3 +1,4 @@
+import { closeUnread } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyReply } from 'fastify'
 
 import type { Logger } from '../logging/logger.ts'
@@ -30,8 +31,12 @@ function notFound(reply: FastifyReply): FastifyReply {
   return reply.code(404).headers(TEXT).send('404 page not found\n')
 }
 
-/** Answers errors outside the connectors with one line of plain text, without a stack. */
+/**
+ * Answers errors outside the connectors with one line of plain text, without a stack. No answer waits for the rest of
+ * a body.
+ */
 export function addPlainErrors(app: FastifyInstance, log: Logger): void {
+  closeUnread(app)
   app.setErrorHandler((error, _request, reply) => {
     const status = statusOf(error)
     if (status >= 500) log.error({ err: error }, 'request failed')

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Refusal, RefusedOutcome } from '../admission/refusal.ts'
-import { readBody, REFUSED_BODY_BYTES } from '../body.ts'
+import { LINGER_MS, readBody, REFUSED_BODY_BYTES } from '../body.ts'
 import { HttpExchange } from '../endpoint/http-exchange.ts'
 import { authenticationFailed, JsonRpcError } from '../errors.ts'
 import type { HttpRequest } from '../http-message.ts'
@@ -56,7 +56,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
 
   /**
    * Reads the body of a refused request up to {@link REFUSED_BODY_BYTES}, only to echo the request's id and to answer
-   * in its protocol.
+   * in its protocol. A body that does not arrive within {@link LINGER_MS} is not waited for.
    */
   protected withRequestHead(answer: (head: RequestHead) => void): void {
     const { request } = this
@@ -68,13 +68,23 @@ export abstract class JsonRpcExchange extends HttpExchange {
       answer(headOfKept(request))
       return
     }
-    readBody(request, REFUSED_BODY_BYTES, (tooLarge, body) => {
+    let answered = false
+    const once = (headOf: () => RequestHead): void => {
+      if (answered) return
+      answered = true
+      clearTimeout(timer)
       try {
-        answer(tooLarge === undefined ? readRequestHead(body) : {})
+        answer(headOf())
       } catch {
         this.response.destroy()
       }
-    })
+    }
+    const timer = setTimeout(() => once(() => ({})), LINGER_MS)
+    timer.unref()
+    request.once('close', () => clearTimeout(timer))
+    readBody(request, REFUSED_BODY_BYTES, (tooLarge, body) =>
+      once(() => (tooLarge === undefined ? readRequestHead(body) : {})),
+    )
   }
 }
 
