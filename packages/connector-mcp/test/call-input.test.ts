@@ -161,6 +161,18 @@ describe('M20 a call that asks for input without a task', () => {
     expect((await as('one', retry)).result).toMatchObject({ resultType: 'complete' })
   })
 
+  test('M20 - a state that is used twice continues the same task of the agent, and calls nothing else', async () => {
+    const host = await startClerk(asking('for how many?'), DONE, DONE)
+    const node = await host.node()
+    const { requestState } = await question(node)
+    const retry = { inputResponses: answer('four'), requestState }
+    const used = await Promise.all([send(node, retry), send(node, retry)])
+    for (const { result } of used) expect(result).toMatchObject({ resultType: 'complete' })
+    const [, ...continued] = host.asked
+    expect(continued).toHaveLength(2)
+    expect(new Set(continued.map(({ params }) => params.message?.taskId))).toEqual(new Set(['t1']))
+  })
+
   test('M20 - responses that are not valid are -32602', async () => {
     const host = await startClerk(asking('for how many?'))
     const node = await host.node()

@@ -77,6 +77,24 @@ test('S3, MGMT-2, MGMT-3 - each route with each role', async () => {
   })
 }, 60_000)
 
+test('MGMT-3, MGMT-5 - ReadOnly reads payloads by the monitor and by GET; the action peek needs ReadWrite', async () => {
+  const { url, get, act, broker } = await manage({ authenticator: tokens() })
+  for (const [role, status] of [
+    ['ReadOnly', 403],
+    ['ReadWrite', 200],
+  ] as const) {
+    const headers = bearer(`a:${role}`)
+    const monitor = await openMonitor(url, '', headers)
+    if ('status' in monitor) throw new Error(`${role}: ${monitor.status}`)
+    await monitor.until(({ kind }) => kind === 'started')
+    await broker.as({ clientId: 'shop' }).queues.send('q', { body: new TextEncoder().encode('a payload') })
+    expect(await monitor.until(({ kind }) => kind === 'message')).toMatchObject({ body: 'a payload' })
+    const read = await get('/api/messages?type=queues&channel=q', headers)
+    expect(read.data.items[0]).toMatchObject({ body: 'a payload' })
+    expect((await act('peek_queue_messages', { channel: 'q', max_messages: 1 }, headers)).status).toBe(status)
+  }
+})
+
 test('S3 - without control-plane authentication every caller is Admin', async () => {
   const { act } = await manage()
   expect(await act('deregister_agent', { agent_id: 'x' })).toMatchObject({
