@@ -7,7 +7,7 @@ export interface LikePattern {
   readonly stepsPerCharacter: number
 }
 
-/** The longest text, in UTF-16 units, that `indexOf` finds in linear time, whatever it contains. */
+/** The longest text, in UTF-16 units, that `indexOf` always finds in linear time. */
 const MAX_SEARCHED = 250
 
 /**
