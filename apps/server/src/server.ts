@@ -1,6 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
+import { NameResolver } from '@signalbox/http-kit'
 import { AuditLog } from '@signalbox/management-api/fastify'
 
 import { AgentAudit } from './agents/agent-audit.ts'
@@ -146,8 +147,10 @@ async function open(
   const notify: NotifySecurity = (event) => securityListeners.forEach((listener) => listener(event))
   const requests =
     config.log.requests && log.isLevelEnabled('info') ? new RequestLog(log, frontDoor.trustedProxies) : undefined
+  const { resolve } = new NameResolver({ servers: config.dnsServers })
   const authentication = opened.use(
     openAuthentication(config, {
+      resolve,
       notify,
       verified: requests?.verified,
       refused: (address) => audit.authenticationFailed(address, 'shared'),
@@ -170,6 +173,7 @@ async function open(
     audit,
     origins,
     security,
+    resolve,
     authenticator: authentication.management,
   })
   const management = createManagementListener({
@@ -231,6 +235,7 @@ async function open(
           log,
           audit: agentAudit,
           frontDoor,
+          resolve,
           ownAddresses: () => listeners,
         }),
         signal,
@@ -249,6 +254,7 @@ async function open(
           log,
           audit,
           eventTypes,
+          resolve,
           ownAddresses: () => listeners,
         }),
         signal,

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 
 import { createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
-import { anonymousAuthenticator } from '@signalbox/http-kit'
+import { anonymousAuthenticator, resolveBySystem } from '@signalbox/http-kit'
 import type { JWTPayload } from 'jose'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
@@ -229,6 +229,7 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and bloc
     log,
     audit: new AgentAudit({ record() {} }),
     frontDoor: openFrontDoor(config, metrics.limits, log),
+    resolve: resolveBySystem,
     ownAddresses: () => [],
   })
   const health = new Health('embedded', '0')

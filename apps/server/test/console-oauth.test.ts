@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
+import { resolveBySystem } from '@signalbox/http-kit'
 import { readProviderMetadata } from '../src/security/provider-metadata.ts'
 
 const ISSUER = 'https://id.example.com'
@@ -71,13 +72,15 @@ test('CONSOLE_OAUTH - the endpoints are found by OpenID Connect Discovery and by
     '/slash/.well-known/openid-configuration': metadata(`${at}/slash/`),
   }))
   for (const issuer of [`${origin}/realms/main`, `${origin}/plain`]) {
-    expect(await readProviderMetadata(issuer)).toEqual({
+    expect(await readProviderMetadata(issuer, resolveBySystem)).toEqual({
       authorizationEndpoint: `${issuer}/authorize`,
       tokenEndpoint: `${issuer}/token`,
     })
   }
-  expect(await readProviderMetadata(`${origin}/slash/`)).toMatchObject({ tokenEndpoint: `${origin}/slash//token` })
-  await expect(readProviderMetadata(`${origin}/slash`)).rejects.toThrow(
+  expect(await readProviderMetadata(`${origin}/slash/`, resolveBySystem)).toMatchObject({
+    tokenEndpoint: `${origin}/slash//token`,
+  })
+  await expect(readProviderMetadata(`${origin}/slash`, resolveBySystem)).rejects.toThrow(
     `the metadata is of the issuer "${origin}/slash/"; set CONSOLE_OAUTH_ISSUER to it`,
   )
 })
@@ -91,6 +94,6 @@ test('CONSOLE_OAUTH - metadata with which no operator could sign in safely is re
   ]
   for (const [more, problem] of refused) {
     const origin = await provider((at) => ({ '/.well-known/openid-configuration': metadata(at, more) }))
-    await expect(readProviderMetadata(origin)).rejects.toThrow(problem)
+    await expect(readProviderMetadata(origin, resolveBySystem)).rejects.toThrow(problem)
   }
 })

@@ -46,6 +46,7 @@ test('A2, A3 - connections: a call that ends while it waits for its connection i
   const resolved = Promise.withResolvers<void>()
   const target = new AgentTarget(
     `http://agent.test:${agent.port}/`,
+    'client:me',
     open(() => resolved.promise),
   )
   const aborted = call(target, query(1))
@@ -65,7 +66,7 @@ test('A2, A3 - connections: a call that ends while it waits for its connection i
 test('A3 - connections: idle ones are closed, an origin without any is forgotten, and opened again when it is called', async () => {
   const agent = await startAgent()
   const connections = open()
-  const target = new AgentTarget(agent.url, connections)
+  const target = new AgentTarget(agent.url, 'client:me', connections)
   for (let round = 1; round <= 2; round++) {
     const calls = Array.from({ length: 5 }, (_, id) => call(target, query(id)).result.then(statusOf))
     expect(await Promise.all(calls)).toEqual([200, 200, 200, 200, 200])
@@ -89,7 +90,7 @@ test('A5 - connections: a header of a Query that HTTP cannot carry, or that fram
     expect: '100-continue',
     host: 'elsewhere',
   }
-  const target = new AgentTarget(agent.url, open())
+  const target = new AgentTarget(agent.url, 'client:me', open())
   expect(statusOf(await call(target, query(1, { headers })).result)).toBe(200)
   expect(agent.asked[0]?.headers).toEqual({
     host: `127.0.0.1:${agent.port}`,

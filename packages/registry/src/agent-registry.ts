@@ -165,7 +165,7 @@ export class AgentRegistry implements AsyncDisposable {
   register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
     const named = { agentId: textIn(card, 'agent_id'), instanceId: textIn(card, 'instance_id') }
     return this.#counted('register', named, caller, async () => {
-      const submitted = await validateCard(card, (url) => this.#policy.check(url))
+      const submitted = await validateCard(card, (url) => this.#policy.check(url, accountOf(caller)))
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
       const share = this.#shares.placeFor(agentId, caller)

@@ -130,7 +130,7 @@ export class Webhooks implements AsyncDisposable {
   async #renew({ id, record: { owner } }: KnownSubscription, input: NewSubscription): Promise<SubscriptionView> {
     if (owner !== input.owner) throw unknownSubscription(id)
     const secret = checkNewSubscription(input)
-    await this.#policy.check(input.endpoint)
+    await this.#policy.check(input.endpoint, input.account ?? owner)
     return this.#change(id, (record) => {
       const { expiresMs: _end, reason: _reason, ...rest } = record
       const { expiresMs } = input
@@ -156,7 +156,7 @@ export class Webhooks implements AsyncDisposable {
     this.#assertRoomFor(owner)
     this.#creating.push(owner)
     try {
-      const url = await this.#policy.check(input.endpoint)
+      const url = await this.#policy.check(input.endpoint, account)
       const { ratePerMinute } = await format.verify({
         ask: (request) => this.#ask(url, request),
         origin: this.#options.origin ?? 'localhost',

@@ -1,4 +1,5 @@
 import type { BrokerHandle, Engine } from '@signalbox/broker-core'
+import type { ResolveHost } from '@signalbox/http-kit'
 import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
 
@@ -27,6 +28,7 @@ export interface AgentParts {
   readonly log: Logger
   readonly audit: AgentAudit
   readonly frontDoor: Pick<ServerFrontDoor, 'maxAgentsOf' | 'refused'>
+  readonly resolve: ResolveHost
   /** The listeners of this server that are open already. */
   readonly ownAddresses: () => readonly ListeningAddress[]
 }
@@ -37,10 +39,15 @@ export interface AgentParts {
  */
 export async function openAgents(
   { connectors: { a2a } }: Config,
-  { system, engine, metrics, log, audit, frontDoor, ownAddresses }: AgentParts,
+  { system, engine, metrics, log, audit, frontDoor, resolve, ownAddresses }: AgentParts,
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
-  const addressPolicy = new AgentAddressPolicy({ allow: a2a.agentUrlAllow, deny: a2a.agentUrlDeny, ownAddresses })
+  const addressPolicy = new AgentAddressPolicy({
+    allow: a2a.agentUrlAllow,
+    deny: a2a.agentUrlDeny,
+    ownAddresses,
+    resolve,
+  })
   const registry = await openRegistry(system, {
     agentTtlSeconds: a2a.agentTtlSeconds,
     idHoldSeconds: a2a.idHoldSeconds,

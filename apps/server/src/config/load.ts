@@ -1,4 +1,4 @@
-import { readPublicUrl, TrustedProxies } from '@signalbox/http-kit'
+import { NameResolver, readPublicUrl, TrustedProxies } from '@signalbox/http-kit'
 import { Parse } from 'typebox/schema'
 
 import { defaultMaxChannels } from '../engine/engine-settings.ts'
@@ -96,7 +96,7 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
 
 /** Returns the problems of settings that exclude each other. */
 function conflicts(config: Config): string[] {
-  const { cors, connectors, trustedProxies } = config
+  const { cors, connectors, dnsServers, trustedProxies } = config
   const { a2a } = connectors
   const problems = securityConflicts(config)
   if (cors.allowCredentials && cors.allowOrigins.includes('*')) {
@@ -109,16 +109,17 @@ function conflicts(config: Config): string[] {
       `connectors.a2a.maxTimeoutSeconds: ${a2a.maxTimeoutSeconds} is less than connectors.a2a.defaultTimeoutSeconds, which is ${a2a.defaultTimeoutSeconds}; allowed: at least that`,
     )
   }
-  try {
-    if (config.publicUrl !== '') readPublicUrl(config.publicUrl)
-  } catch (error) {
-    problems.push(`publicUrl: ${error instanceof Error ? error.message : String(error)}`)
+  const tries: Readonly<Record<string, () => unknown>> = {
+    publicUrl: () => config.publicUrl !== '' && readPublicUrl(config.publicUrl),
+    dnsServers: () => new NameResolver({ servers: dnsServers }),
+    trustedProxies: () => new TrustedProxies(trustedProxies),
   }
-  try {
-    // oxlint-disable-next-line no-new -- its check is what is wanted
-    new TrustedProxies(trustedProxies)
-  } catch (error) {
-    problems.push(`trustedProxies: ${error instanceof Error ? error.message : String(error)}`)
+  for (const [key, attempt] of Object.entries(tries)) {
+    try {
+      attempt()
+    } catch (error) {
+      problems.push(`${key}: ${error instanceof Error ? error.message : String(error)}`)
+    }
   }
   return problems
 }

@@ -188,6 +188,15 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     description:
       'The URL of the shared listener for clients, such as `https://broker.example.com`, without query. Agent cards name it; without it they name the host of each request, and are not signed.',
   }),
+  dnsServers: list(
+    [],
+    '^(?:[0-9.]{7,15}(?::[0-9]{1,5})?|[0-9A-Fa-f:.]{2,45}|\\[[0-9A-Fa-f:.]{2,45}\\](?::[0-9]{1,5})?)$',
+    'a list of addresses, with a port if it is not 53: 10.0.0.2, [fd00::2]:5353',
+    {
+      description:
+        'Name servers for the hosts of agents, webhooks, key sets and identity providers. Empty: those of `/etc/resolv.conf`. `/etc/hosts` and the search domains of `/etc/resolv.conf` apply in both cases.',
+    },
+  ),
   trustedProxies: list([], '^[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?$', 'a list of addresses and CIDR ranges', {
     description:
       'Proxies that name the client in the header `TRUSTED_PROXY_HEADER`, for limits, audit and logs. The header is ignored from all other addresses.',

@@ -1,4 +1,5 @@
-import type { Authenticator } from '@signalbox/http-kit'
+import type { Authenticator, ResolveHost } from '@signalbox/http-kit'
+import { resolveBySystem } from '@signalbox/http-kit'
 import type { AuditLog, DocumentedRoute } from '@signalbox/management-api'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import { managementApi } from '@signalbox/management-api/fastify'
@@ -30,6 +31,8 @@ export interface ManagementParts {
   readonly origins?: Origins | undefined
   /** @default that of the management listener */
   readonly security?: SecurityState
+  /** Resolves the host of the identity provider. @default the name servers of the system */
+  readonly resolve?: ResolveHost
   /** Undefined while control-plane authentication is off. */
   readonly authenticator?: Authenticator | undefined
 }
@@ -48,7 +51,18 @@ async function documentedRoutes(config: Config): Promise<readonly DocumentedRout
 
 /** Creates the management API according to the configuration. It exists before the broker does. */
 export function createManagementApi(parts: ManagementParts): ManagementApi {
-  const { config, health, metrics, log, audit, authenticator, frontDoor, origins, security } = parts
+  const {
+    config,
+    health,
+    metrics,
+    log,
+    audit,
+    authenticator,
+    frontDoor,
+    origins,
+    security,
+    resolve = resolveBySystem,
+  } = parts
   return managementApi({
     authenticator,
     trustedOrigins: trustedOrigins(config.api.trustedOrigins),
@@ -56,7 +70,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     ...(frontDoor ? { frontDoor } : {}),
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
-    console: config.console.enable ? { folder: consoleFolder, oauth: consoleOAuth(config, log) } : undefined,
+    console: config.console.enable ? { folder: consoleFolder, oauth: consoleOAuth(config, log, resolve) } : undefined,
     settings: () => settingStatuses({ ...config, limits: frontDoor?.limits ?? config.limits }, origins),
     ...(security ? { security: () => security.status() } : {}),
     node: () => health.state(),

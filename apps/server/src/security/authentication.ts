@@ -1,4 +1,4 @@
-import type { AuthenticationRequest, Authenticator, Identity, KeyOptions } from '@signalbox/http-kit'
+import type { AuthenticationRequest, Authenticator, Identity, KeyOptions, ResolveHost } from '@signalbox/http-kit'
 import {
   addressOf,
   anonymousAuthenticator,
@@ -27,6 +27,8 @@ export type OnVerified = (request: AuthenticationRequest, identity: Identity) =>
 
 export interface AuthenticationReports {
   readonly notify: NotifySecurity
+  /** Resolves the host of a key set. */
+  readonly resolve: ResolveHost
   readonly verified?: OnVerified | undefined
   /**
    * Called for every refusal on the shared listener, with the caller's address. The management API
@@ -41,14 +43,14 @@ export interface AuthenticationReports {
  */
 export function openAuthentication(
   config: Config,
-  { notify, verified, refused }: AuthenticationReports,
+  { notify, resolve, verified, refused }: AuthenticationReports,
 ): Authentication {
   const { authentication, api } = config
   if (!authentication.enable && !api.authentication.enable) {
     const shared = verified === undefined ? anonymousAuthenticator : observed(anonymousAuthenticator, verified)
     return { shared, management: anonymousOperator, [Symbol.dispose]() {} }
   }
-  const bearer = openBearer(config.authentication, notify)
+  const bearer = openBearer(config.authentication, notify, resolve)
   const refusals = new Refusals((refusal) => notify({ kind: 'authentication.failed', ...refusal }))
   const count = (address: string, reason: string): void => refusals.add(address, reason)
   const countAndTell = (address: string, reason: string): void => {
@@ -65,11 +67,15 @@ export function openAuthentication(
   }
 }
 
-function openBearer(settings: Config['authentication'], notify: NotifySecurity): Authenticator & Disposable {
+function openBearer(
+  settings: Config['authentication'],
+  notify: NotifySecurity,
+  resolve: ResolveHost,
+): Authenticator & Disposable {
   const { algorithms, issuer, audience, oauth } = settings
   try {
     return bearerAuthenticator({
-      keys: keysOf(settings),
+      keys: keysOf(settings, resolve),
       algorithms,
       ...(issuer === '' ? {} : { issuer }),
       ...(audience.length === 0 ? {} : { audience }),
@@ -85,8 +91,11 @@ function openBearer(settings: Config['authentication'], notify: NotifySecurity):
   }
 }
 
-function keysOf({ jwksUrl, jwksFile, keyFile, secret, secretFile }: Config['authentication']): KeyOptions {
-  if (jwksUrl !== '') return { jwksUrl }
+function keysOf(
+  { jwksUrl, jwksFile, keyFile, secret, secretFile }: Config['authentication'],
+  resolve: ResolveHost,
+): KeyOptions {
+  if (jwksUrl !== '') return { jwksUrl, resolve }
   if (jwksFile !== '') return { jwksFile }
   if (keyFile !== '') return { keyFile }
   return secretFile === '' ? { secret } : { secretFile }

@@ -1,3 +1,4 @@
+import type { ResolveHost } from '@signalbox/http-kit'
 import type { ConsoleOAuth, ConsoleOAuthPort } from '@signalbox/management-api'
 
 import { consoleIssuer } from '../config/console-oauth.ts'
@@ -11,8 +12,8 @@ const MAX_AGE_MS = 600_000
 const RETRY_MS = 5_000
 
 /** Returns the identity provider of the console; undefined if operators paste tokens. */
-export function consoleOAuth(config: Config, log: Logger): ConsoleOAuthPort | undefined {
-  return config.console.oauth.clientId === '' ? undefined : new ConsoleProvider(config, log)
+export function consoleOAuth(config: Config, log: Logger, resolve: ResolveHost): ConsoleOAuthPort | undefined {
+  return config.console.oauth.clientId === '' ? undefined : new ConsoleProvider(config, log, resolve)
 }
 
 /** Reads the metadata of the identity provider when the page is opened, so a start does not depend on it. */
@@ -20,14 +21,16 @@ class ConsoleProvider implements ConsoleOAuthPort {
   readonly issuer: string
   readonly #settings: Config['console']['oauth']
   readonly #log: Logger
+  readonly #resolve: ResolveHost
   #last: ConsoleOAuth | undefined
   #pending: Promise<void> | undefined
   #notBefore = 0
 
-  constructor(config: Config, log: Logger) {
+  constructor(config: Config, log: Logger, resolve: ResolveHost) {
     this.issuer = consoleIssuer(config)
     this.#settings = config.console.oauth
     this.#log = log
+    this.#resolve = resolve
   }
 
   async read(): Promise<ConsoleOAuth | undefined> {
@@ -41,7 +44,7 @@ class ConsoleProvider implements ConsoleOAuthPort {
   async #refresh(): Promise<void> {
     const { clientId, scopes, resource } = this.#settings
     try {
-      const endpoints = await readProviderMetadata(this.issuer)
+      const endpoints = await readProviderMetadata(this.issuer, this.#resolve)
       this.#last = { issuer: this.issuer, ...endpoints, clientId, scopes, resource }
       this.#notBefore = performance.now() + MAX_AGE_MS
     } catch (error) {

@@ -1,3 +1,5 @@
+import type { ResolveHost } from '@signalbox/http-kit'
+import { download } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 import { Check } from 'typebox/schema'
 
@@ -17,17 +19,24 @@ const METADATA = Type.Object({
 })
 
 const TIMEOUT_MS = 5_000
-const MAX_CHARACTERS = 262_144
+const MAX_BYTES = 262_144
 
 /**
  * Reads the endpoints of an identity provider from its metadata: of OpenID Connect Discovery, else of RFC 8414.
  * @throws Error with the reason, for the log
  */
-export async function readProviderMetadata(issuer: string): Promise<ProviderEndpoints> {
+export async function readProviderMetadata(issuer: string, resolve: ResolveHost): Promise<ProviderEndpoints> {
   const failures: string[] = []
+  const document = (url: string): Promise<string> =>
+    download(new URL(url), {
+      accept: 'application/json',
+      maxBytes: MAX_BYTES,
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+      resolve,
+    })
   for (const url of metadataUrls(issuer)) {
     try {
-      return endpointsOf(issuer, JSON.parse(await download(url)))
+      return endpointsOf(issuer, JSON.parse(await document(url)))
     } catch (error) {
       failures.push(`${url}: ${reasonOf(error)}`)
     }
@@ -64,27 +73,6 @@ function endpointsOf(issuer: string, metadata: unknown): ProviderEndpoints {
   return { authorizationEndpoint, tokenEndpoint }
 }
 
-async function download(url: string): Promise<string> {
-  const response = await fetch(url, {
-    signal: AbortSignal.timeout(TIMEOUT_MS),
-    redirect: 'error',
-    headers: { accept: 'application/json' },
-  })
-  if (response.status !== 200) {
-    await response.body?.cancel()
-    throw new Error(`the answer has status ${response.status}`)
-  }
-  const decoder = new TextDecoder()
-  let text = ''
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk, { stream: true })
-    if (text.length > MAX_CHARACTERS) throw new Error(`the answer has more than ${MAX_CHARACTERS} characters`)
-  }
-  return text + decoder.decode()
-}
-
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const { cause, message } = error
-  return cause instanceof Error ? `${message}: ${cause.message}` : message
+  return error instanceof Error ? error.message : String(error)
 }

@@ -3,7 +3,7 @@ import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { CE_PUSH_FORMATS } from '@signalbox/connector-cloudevents'
 import type { EventTypeOptions, EventWebhooks } from '@signalbox/connector-mcp/events'
 import { eventWebhookFormat } from '@signalbox/connector-mcp/events'
-import type { ListeningAddress } from '@signalbox/http-kit'
+import type { ListeningAddress, ResolveHost } from '@signalbox/http-kit'
 import type { AuditLog, WebhooksPort } from '@signalbox/management-api'
 import type { SubscriptionView, Webhooks } from '@signalbox/webhooks'
 import { abuseProtection, EndpointPolicy, openKeyFile, openWebhooks, WebhookError } from '@signalbox/webhooks'
@@ -24,6 +24,7 @@ export interface WebhookParts {
   readonly audit: Pick<AuditLog, 'record'>
   /** The event types of operators, for `/mcp`. */
   readonly eventTypes: readonly EventTypeOptions[]
+  readonly resolve: ResolveHost
   /** The listeners of this server that are open already. */
   readonly ownAddresses: () => readonly ListeningAddress[]
 }
@@ -44,7 +45,7 @@ export interface ServerWebhooks {
  * @throws ServerError START_FAILED for a key file that cannot be used
  */
 export async function openServerWebhooks(config: Config, parts: WebhookParts): Promise<ServerWebhooks> {
-  const { broker, system, engine, metrics, log, audit, eventTypes, ownAddresses } = parts
+  const { broker, system, engine, metrics, log, audit, eventTypes, resolve, ownAddresses } = parts
   const { webhooks: settings, http, publicUrl } = config
   const webhookMetrics = metrics.forWebhooks()
   const eventFormat = eventWebhookFormat(eventTypes)
@@ -60,7 +61,7 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
         })),
         eventFormat,
       ],
-      endpointPolicy: new EndpointPolicy({ allow: settings.allow, ownAddresses }),
+      endpointPolicy: new EndpointPolicy({ allow: settings.allow, ownAddresses, resolve }),
       origin: publicUrl === '' ? http.host : new URL(publicUrl).hostname,
       maxAgeMs: settings.maxAgeSeconds * 1000,
       maxPerOwner: settings.maxPerOwner,

@@ -1,5 +1,6 @@
 import { createSecureContext } from 'node:tls'
 
+import { lookupBy } from '@signalbox/http-kit'
 import type { AgentAddressPolicy } from '@signalbox/registry'
 import type { Pool } from 'undici'
 
@@ -32,12 +33,12 @@ const IDLE_MARGIN_MS = 1_000
 const CONNECT_MS = 10_000
 
 /**
- * The connections to agents: kept alive, in one pool for each origin, as many as there are calls.
- * Connections of one agent never wait for another's. A pool is removed with its last connection.
+ * The connections to agents: kept alive, in one pool for each origin and account, as many as there are
+ * calls. Connections of one agent never wait for another's. A pool is removed with its last connection.
  */
 export class AgentConnections {
   readonly #addressPolicy: AgentAddressPolicy
-  readonly #optionsFor: (origin: URL) => Pool.Options
+  readonly #optionsFor: (origin: URL, account: string) => Pool.Options
   readonly #pools = new Map<string, Pool>()
   readonly proxy: AgentProxy | undefined
 
@@ -52,7 +53,7 @@ export class AgentConnections {
         ? {}
         : { secureContext: createSecureContext({ ca: typeof ca === 'string' ? ca : [...ca] }) }),
     }
-    const proxy = proxyUrl === undefined ? undefined : new AgentProxy(proxyUrl)
+    const proxy = proxyUrl === undefined ? undefined : new AgentProxy(proxyUrl, lookupBy(addressPolicy.resolve))
     this.proxy = proxy
     const options: Pool.Options = {
       allowH2: false,
@@ -65,9 +66,9 @@ export class AgentConnections {
       bodyTimeout: 0,
     }
     const proxied = proxy && proxiedConnector(proxy, connect)
-    this.#optionsFor = (origin) => ({
+    this.#optionsFor = (origin, account) => ({
       ...options,
-      connect: proxied ?? { ...connect, lookup: addressPolicy.lookupFor(origin) },
+      connect: proxied ?? { ...connect, lookup: addressPolicy.lookupFor(origin, account) },
     })
   }
 
@@ -80,13 +81,17 @@ export class AgentConnections {
    * Returns true if a URL may be called, after resolving its host. For proxies: they connect, so the
    * check comes before the call.
    */
-  async permitsNow(url: URL): Promise<boolean> {
-    return (await this.#addressPolicy.check(url)) === undefined
+  async permitsNow(url: URL, account: string): Promise<boolean> {
+    return (await this.#addressPolicy.check(url, account)) === undefined
   }
 
-  /** Returns the pool of an origin. Call it for each request. */
-  to(origin: string): Pool {
-    return this.#pools.get(origin) ?? this.#open(origin)
+  /**
+   * Returns the pool of an origin. Call it for each request.
+   * @param account The account that lookups of the host count against
+   */
+  to(origin: string, account: string): Pool {
+    const key = `${origin} ${account}`
+    return this.#pools.get(key) ?? this.#open(key, origin, account)
   }
 
   /** Loads the HTTP client, so that the first call does not wait for it. */
@@ -106,11 +111,11 @@ export class AgentConnections {
     this.proxy?.close()
   }
 
-  #open(origin: string): Pool {
-    const pool = new (undici().Pool)(origin, this.#optionsFor(new URL(origin)))
+  #open(key: string, origin: string, account: string): Pool {
+    const pool = new (undici().Pool)(origin, this.#optionsFor(new URL(origin), account))
     let connected = 0
     const dropIfUnused = (): void => {
-      if (connected === 0 && pool.stats.size === 0 && this.#pools.get(origin) === pool) this.#pools.delete(origin)
+      if (connected === 0 && pool.stats.size === 0 && this.#pools.get(key) === pool) this.#pools.delete(key)
     }
     pool.on('connect', () => connected++)
     pool.on('disconnect', () => {
@@ -118,7 +123,7 @@ export class AgentConnections {
       dropIfUnused()
     })
     pool.on('connectionError', dropIfUnused)
-    this.#pools.set(origin, pool)
+    this.#pools.set(key, pool)
     return pool
   }
 }

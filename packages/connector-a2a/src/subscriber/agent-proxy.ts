@@ -4,6 +4,8 @@ import type { Socket } from 'node:net'
 import { isIPv6 } from 'node:net'
 import process from 'node:process'
 
+import type { AddressLookup } from '@signalbox/http-kit'
+
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
 const { request: httpRequest } = process.getBuiltinModule('node:http')
 
@@ -63,11 +65,14 @@ const TUNNEL_MS = 30_000
  */
 export class AgentProxy {
   readonly #address: ProxyAddress
+  /** Resolves the name of the proxy. */
+  readonly lookup: AddressLookup
   readonly #opening = new Set<ClientRequest>()
 
   /** @throws RangeError if {@link readProxyUrl} does not accept the URL */
-  constructor(url: string) {
+  constructor(url: string, lookup: AddressLookup) {
     this.#address = readProxyUrl(url)
+    this.lookup = lookup
   }
 
   /** Headers for the proxy: name, value, name, value. */
@@ -92,6 +97,7 @@ export class AgentProxy {
       path: authority,
       headers: ['Host', authority, ...this.headers],
       agent: false,
+      lookup: this.lookup,
     })
     const timer = setTimeout(
       () => request.destroy(new AgentProxyError('ETIMEDOUT', 'the proxy did not open a tunnel in time')),

@@ -12,12 +12,16 @@ export class AgentTarget {
   readonly #hostPermitted: () => boolean
   readonly #origin: string
   readonly #path: string
+  readonly #account: string
   readonly #connections: AgentConnections
   /** Headers for a proxy that reads the request. */
   readonly #proxyHeaders: readonly string[]
 
-  /** @throws TypeError if the value is not a URL */
-  constructor(url: string, connections: AgentConnections) {
+  /**
+   * @param account The account of the agent's owner, which lookups of the host count against
+   * @throws TypeError if the value is not a URL
+   */
+  constructor(url: string, account: string, connections: AgentConnections) {
     const parsed = new URL(url)
     const { protocol, host, origin, pathname, search } = parsed
     const { proxy } = connections
@@ -25,9 +29,10 @@ export class AgentTarget {
     const readByProxy = proxy !== undefined && protocol === 'http:'
     this.url = url
     this.host = host
-    this.permittedNow = proxy === undefined ? undefined : () => connections.permitsNow(parsed)
+    this.permittedNow = proxy === undefined ? undefined : () => connections.permitsNow(parsed, account)
     this.#hostPermitted = connections.hostCheck(parsed)
     this.#origin = origin
+    this.#account = account
     this.#path = (readByProxy ? origin : '') + pathname + search
     this.#connections = connections
     this.#proxyHeaders = readByProxy ? proxy.headers : []
@@ -49,6 +54,8 @@ export class AgentTarget {
    */
   post(headers: string[], body: Uint8Array, handler: Dispatcher.DispatchHandler): void {
     if (this.#proxyHeaders.length > 0) headers.push(...this.#proxyHeaders)
-    this.#connections.to(this.#origin).dispatch({ path: this.#path, method: 'POST', headers, body }, handler)
+    this.#connections
+      .to(this.#origin, this.#account)
+      .dispatch({ path: this.#path, method: 'POST', headers, body }, handler)
   }
 }

@@ -11,7 +11,10 @@ const HTTPS_PORT = 443
  */
 export function proxiedConnector(proxy: AgentProxy, options: buildConnector.BuildOptions): buildConnector.connector {
   const { buildConnector: build } = undici()
-  const toProxy = build(options.timeout === undefined ? {} : { timeout: options.timeout })
+  const toProxy = build({
+    lookup: proxy.lookup,
+    ...(options.timeout === undefined ? {} : { timeout: options.timeout }),
+  })
   // The tunnel uses the certificates, host name and sessions of direct connections.
   const overTunnel = build({ ...options, allowH2: false })
   return (agent, done) => {

@@ -91,7 +91,7 @@ export class VirtualSubscribers {
   #serve(card: AgentCard): void {
     const { agent_id: id } = card
     const subscriber = this.#byId.get(id) ?? this.#add(card)
-    subscriber.agent.update(card, (url) => this.#targetOf(url))
+    subscriber.agent.update(card, (url) => this.#targetOf(url, `client:${card?.registered_by}`))
     if (!subscriber.agent.registered) {
       this.#forgetIfIdle(id)
       return
@@ -108,9 +108,9 @@ export class VirtualSubscribers {
     )
   }
 
-  #targetOf(url: string): AgentTarget | undefined {
+  #targetOf(url: string, account: string): AgentTarget | undefined {
     try {
-      return new AgentTarget(url, this.#connections)
+      return new AgentTarget(url, account, this.#connections)
     } catch (error) {
       // The registry has validated the URL, but a node of another version may accept other URLs.
       this.#node.failed(error)

@@ -1,19 +1,20 @@
-import { lookup as systemLookup } from 'node:dns'
 import type { LookupAddress, LookupOptions } from 'node:dns'
 
-/** Resolves a name to all its addresses; rejects if it has none. */
-export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>
-
-/** Resolves a name with the system's resolver. */
-export const resolveBySystem: ResolveHost = (hostname) =>
-  new Promise((resolve, reject) => {
-    systemLookup(hostname, { all: true }, (error, addresses) => (error ? reject(error) : resolve(addresses)))
-  })
+import { NameError } from '../names/name-query.ts'
+import type { ResolveHost } from '../names/name-resolver.ts'
 
 type LookupCallback = (error: NodeJS.ErrnoException | null, address: string | LookupAddress[], family?: number) => void
 
 /** The `lookup` option of `net.connect`, `tls.connect` and agents. */
 export type AddressLookup = (hostname: string, options: LookupOptions, callback: LookupCallback) => void
+
+/** Creates the lookup of connections that the operator configured: they may reach every address. */
+export function lookupBy(resolve: ResolveHost): AddressLookup {
+  return checkedLookup(
+    (hostname) => resolve(hostname),
+    () => new NameError('ENOTFOUND', 'the host'),
+  )
+}
 
 /**
  * Creates the lookup of connections that may reach only some addresses.

@@ -13,6 +13,7 @@ import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
 import type { KeyUrlTimes } from './key-url.ts'
 import { KeyUrl } from './key-url.ts'
 import { secretKey } from './secret.ts'
+import type { ResolveHost } from '../names/name-resolver.ts'
 import { VerifiedTokens } from './verified-tokens.ts'
 
 /** Allowed difference between the clocks of issuer and server, in seconds. */
@@ -24,7 +25,12 @@ const MAX_TRIES = 8
 /** The source of the keys: exactly one. */
 export type KeyOptions =
   /** The URL of a JSON Web Key Set. */
-  | { readonly jwksUrl: string; readonly times?: KeyUrlTimes }
+  | {
+      readonly jwksUrl: string
+      readonly times?: KeyUrlTimes
+      /** Resolves the host of the URL. @default the name servers of the system, by `resolveBySystem` */
+      readonly resolve?: ResolveHost
+    }
   /** A file with a JSON Web Key Set. It is read again when it changes. */
   | { readonly jwksFile: string; readonly lookMs?: number }
   /** A PEM file with a public key or a certificate. It is read again when it changes. */
@@ -181,7 +187,7 @@ function openKeys(keys: KeyOptions, wanted: readonly string[], events: KeyEvents
   if (sources.length !== 1) throw new RangeError(`keys: allowed is exactly one of ${SOURCES.join(', ')}`)
   const [source = 'keys'] = sources
   try {
-    if ('jwksUrl' in keys) return new KeyUrl(keys.jwksUrl, wanted, events, keys.times)
+    if ('jwksUrl' in keys) return new KeyUrl(keys.jwksUrl, wanted, events, keys.times, keys.resolve)
     if ('jwksFile' in keys) return keySetFile(keys.jwksFile, wanted, events, keys.lookMs)
     if ('keyFile' in keys) return publicKeyFile(keys.keyFile, wanted, events, keys.lookMs)
     if ('secretFile' in keys) return secretFile(keys.secretFile, wanted, events, keys.lookMs)

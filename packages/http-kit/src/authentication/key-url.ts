@@ -1,3 +1,6 @@
+import { download } from '../download.ts'
+import { resolveBySystem } from '../names/name-resolver.ts'
+import type { ResolveHost } from '../names/name-resolver.ts'
 import { keySetAlgorithms } from './algorithms.ts'
 import { jose } from './jose.ts'
 import { parseKeySet } from './key-set.ts'
@@ -22,7 +25,7 @@ export interface KeyUrlTimes {
   readonly timeoutMs?: number
 }
 
-/** The largest key set that is read, in characters. */
+/** The largest key set that is read, in bytes. */
 const MAX_KEY_SET = 1_048_576
 
 /** The most fetches that a token waits for: one fetch may have started before the token arrived. */
@@ -39,6 +42,7 @@ export class KeyUrl implements KeySource {
   readonly #url: URL
   readonly #events: KeyEvents
   readonly #times: Required<KeyUrlTimes>
+  readonly #resolve: ResolveHost
   readonly #closing = new AbortController()
   #text = ''
   #keys: FindKey | undefined
@@ -48,10 +52,17 @@ export class KeyUrl implements KeySource {
   #pending: Promise<void> | undefined
 
   /** @throws RangeError for a URL that is not http or https, or that contains credentials */
-  constructor(url: string, wanted: readonly string[], events: KeyEvents, times: KeyUrlTimes = {}) {
+  constructor(
+    url: string,
+    wanted: readonly string[],
+    events: KeyEvents,
+    times: KeyUrlTimes = {},
+    resolve: ResolveHost = resolveBySystem,
+  ) {
     this.algorithms = keySetAlgorithms(wanted)
     this.#url = checkedUrl(url)
     this.#events = events
+    this.#resolve = resolve
     this.#times = { maxAgeMs: 300_000, cooldownMs: 10_000, retryMs: 1_000, timeoutMs: 5_000, ...times }
     void this.#refresh()
   }
@@ -120,24 +131,14 @@ export class KeyUrl implements KeySource {
     }
   }
 
-  async #download(): Promise<string> {
+  #download(): Promise<string> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#times.timeoutMs)])
-    const response = await fetch(this.#url, {
+    return download(this.#url, {
+      accept: 'application/jwk-set+json, application/json',
+      maxBytes: MAX_KEY_SET,
       signal,
-      redirect: 'manual',
-      headers: { accept: 'application/jwk-set+json, application/json' },
+      resolve: this.#resolve,
     })
-    if (response.status !== 200) {
-      await response.body?.cancel()
-      throw new Error(`the server answered with status ${response.status}`)
-    }
-    const decoder = new TextDecoder()
-    let text = ''
-    for await (const chunk of response.body ?? []) {
-      text += decoder.decode(chunk, { stream: true })
-      if (text.length > MAX_KEY_SET) throw new Error(`the server answered with more than ${MAX_KEY_SET} characters`)
-    }
-    return text + decoder.decode()
   }
 
   #report(error: unknown): void {
@@ -159,8 +160,5 @@ function checkedUrl(text: string): URL {
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (error.name === 'TimeoutError') return 'the server did not answer in time'
-  const { cause } = error
-  return cause instanceof Error && 'code' in cause
-    ? `the server cannot be reached (${String(cause.code)})`
-    : error.message
+  return 'code' in error ? `the server cannot be reached (${String(error.code)})` : error.message
 }

@@ -8,7 +8,6 @@ import {
   ipAddress,
   OwnAddresses,
   portOf,
-  Resolutions,
   resolveBySystem,
 } from '@signalbox/http-kit'
 import type { AddressLookup, IpAddress, ListeningAddress, ResolveHost } from '@signalbox/http-kit'
@@ -26,7 +25,7 @@ export interface AgentAddressOptions {
    * check. @default none
    */
   readonly ownAddresses?: () => readonly ListeningAddress[]
-  /** Resolves names. @default the system's resolver */
+  /** Resolves names. @default the name servers of the system, by `resolveBySystem` */
   readonly resolve?: ResolveHost
 }
 
@@ -61,8 +60,8 @@ export class AgentAddressPolicy {
   readonly #deny: AddressList
   readonly #own: OwnAddresses
   readonly #allowedText: string
-  readonly #resolve: ResolveHost
-  readonly #resolutions: Resolutions
+  /** Resolves names, without a check of the addresses. */
+  readonly resolve: ResolveHost
 
   /** @throws RangeError for an entry of a list that is neither an address nor a host */
   constructor(options: AgentAddressOptions = {}) {
@@ -70,21 +69,21 @@ export class AgentAddressPolicy {
     this.#deny = new AddressList('agent url deny list', options.deny ?? [])
     this.#allowedText = allowedText(!this.#deny.empty, !this.#allow.empty)
     this.#own = new OwnAddresses(options.ownAddresses ?? (() => []))
-    this.#resolve = options.resolve ?? resolveBySystem
-    this.#resolutions = new Resolutions(this.#resolve)
+    this.resolve = options.resolve ?? resolveBySystem
   }
 
   /**
    * Checks the host of a url and the addresses that it resolves to now. A name without an address passes:
    * agents are often registered before their names are known, and every call is checked again.
+   * @param account The account that the lookup counts against
    * @returns a general description of the allowed urls when the url is refused; otherwise undefined
    */
-  async check(url: URL): Promise<string | undefined> {
+  async check(url: URL, account?: string): Promise<string | undefined> {
     const host = hostName(url.hostname)
     const port = portOf(url)
     if (this.#refusesHost(host, port)) return this.#allowedText
     if (ipAddress(host) !== undefined) return undefined
-    const addresses = await this.#resolutions.of(host)
+    const addresses = await this.resolve(host, account).catch(() => [])
     // One of the server's own addresses refuses the whole name: its other addresses hardly belong to another
     // server.
     if (addresses.some(({ address }) => this.#isOwn(address, port))) return this.#allowedText
@@ -111,12 +110,13 @@ export class AgentAddressPolicy {
   /**
    * Creates the lookup for connections to one port. It resolves a name to the addresses that may be called,
    * and fails with {@link AgentAddressError} when there are none.
+   * @param account The account that the lookups count against
    */
-  lookupFor(url: Pick<URL, 'port' | 'protocol'>): AddressLookup {
+  lookupFor(url: Pick<URL, 'port' | 'protocol'>, account?: string): AddressLookup {
     const port = portOf(url)
     const permitted = async (hostname: string): Promise<readonly LookupAddress[]> => {
       const host = hostName(hostname)
-      return this.#refusesHost(host, port) ? [] : this.#permitted(host, await this.#resolve(host), port)
+      return this.#refusesHost(host, port) ? [] : this.#permitted(host, await this.resolve(host, account), port)
     }
     return checkedLookup(permitted, () => new AgentAddressError())
   }

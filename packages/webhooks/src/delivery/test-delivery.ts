@@ -50,7 +50,7 @@ export async function sendTest(
   const now = Date.now()
   try {
     const signed = signedHeaders(validAt(openSecrets(known, box), now), testId, now, body)
-    const url = await policy.check(record.endpoint)
+    const url = await policy.check(record.endpoint, record.account)
     const request = { method: 'POST', headers: { ...headers, ...signed }, body } as const
     const { status } = await client.send(endpointUrl(url), request)
     return { status }

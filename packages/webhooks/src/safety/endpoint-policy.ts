@@ -8,7 +8,6 @@ import {
   ipAddress,
   OwnAddresses,
   portOf,
-  Resolutions,
   resolveBySystem,
 } from '@signalbox/http-kit'
 import type { AddressLookup, ListeningAddress, ResolveHost } from '@signalbox/http-kit'
@@ -24,7 +23,7 @@ export interface EndpointPolicyOptions {
   readonly allow?: readonly string[]
   /** Returns the addresses on which the server itself listens; they are never called. @default none */
   readonly ownAddresses?: () => readonly ListeningAddress[]
-  /** Resolves a name to all its addresses. @default the system's resolver */
+  /** Resolves a name to all its addresses. @default the name servers of the system, by `resolveBySystem` */
   readonly resolve?: ResolveHost
 }
 
@@ -46,18 +45,20 @@ export class EndpointPolicy {
   readonly #allow: AddressList
   readonly #own: OwnAddresses
   readonly #resolve: ResolveHost
-  readonly #resolutions: Resolutions
 
   /** @throws RangeError for an entry of the list that is neither an address nor a host */
   constructor({ allow = [], ownAddresses = () => [], resolve = resolveBySystem }: EndpointPolicyOptions = {}) {
     this.#allow = new AddressList('WEBHOOKS_ALLOW', allow)
     this.#own = new OwnAddresses(ownAddresses)
     this.#resolve = resolve
-    this.#resolutions = new Resolutions(resolve)
   }
 
-  /** Checks the URL of an endpoint, and the addresses of its host. @throws WebhookError ENDPOINT_REFUSED */
-  async check(text: string): Promise<URL> {
+  /**
+   * Checks the URL of an endpoint, and the addresses of its host.
+   * @param account The account that the lookup counts against
+   * @throws WebhookError ENDPOINT_REFUSED
+   */
+  async check(text: string, account?: string): Promise<URL> {
     const url = text.length <= MAX_URL && URL.canParse(text) ? new URL(text) : undefined
     if (url === undefined || (url.protocol !== 'https:' && url.protocol !== 'http:')) {
       throw refused(`the URL of the endpoint must be an https URL of at most ${MAX_URL} characters`)
@@ -70,7 +71,7 @@ export class EndpointPolicy {
       if (!this.permitsHost(url)) throw refused(REFUSED)
       return url
     }
-    const found = this.permitsHost(url) ? await this.#resolutions.of(host) : []
+    const found = this.permitsHost(url) ? await this.#resolve(host, account).catch(() => []) : []
     if (found.length === 0 || this.#permitted(url, host, found).length < found.length) throw refused(REFUSED)
     return url
   }
@@ -82,11 +83,14 @@ export class EndpointPolicy {
     return ipAddress(host) === undefined || this.#permitted(url, host, [{ address: host, family: 0 }]).length > 0
   }
 
-  /** Creates the `lookup` of connections to an origin. It resolves a name to the addresses that may be called. */
+  /**
+   * Creates the `lookup` of connections to an origin, which count against one account: `Slots` limits them. It resolves a name to
+   * the addresses that may be called.
+   */
   lookupFor(url: EndpointOrigin): AddressLookup {
     const permitted = async (hostname: string): Promise<readonly LookupAddress[]> => {
       const host = hostName(hostname)
-      return this.permitsHost(url) ? this.#permitted(url, host, await this.#resolve(host)) : []
+      return this.permitsHost(url) ? this.#permitted(url, host, await this.#resolve(host, 'webhooks')) : []
     }
     return checkedLookup(permitted, () =>
       refused('the endpoint may not be called: its host has no permitted address now'),
