@@ -23,6 +23,7 @@ import { limitCeStreams, limitMcpStreams, limitMonitors } from './limit-streams.
 import { limitUnread } from './limit-unread.ts'
 import { limitWaiting } from './limit-waiting.ts'
 import { rebinding } from './rebinding.ts'
+import { silentNameServer } from './silent-name-server.ts'
 import { slowReaders } from './slow-readers.ts'
 import { waitingCommands } from './waiting-commands.ts'
 
@@ -42,6 +43,7 @@ export const ATTACKS: readonly Attack[] = [
   denials,
   agentLoops,
   rebinding,
+  silentNameServer,
   connections,
   flood,
   limitRequests,

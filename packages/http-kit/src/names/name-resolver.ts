@@ -24,11 +24,11 @@ export interface NameResolverOptions {
  */
 export type ResolveHost = (hostname: string, account?: string) => Promise<readonly LookupAddress[]>
 
-/** The time of a query to one name server, in ms. */
-const QUERY_MS = 2_000
-
-/** The queries to each name server before the name fails. */
-const TRIES = 2
+/**
+ * The times of c-ares, in ms: a question that is lost is repeated soon, and an answer to an earlier one still counts. With
+ * one name server a question fails after about 2.5 s.
+ */
+const QUERY_TIMES = { timeout: 500, maxTimeout: 1_000, tries: 3 }
 
 /** The time for a name with all its search domains, in ms, including the wait for a place. */
 const LOOKUP_MS = 3_000
@@ -156,7 +156,7 @@ export class NameResolver {
   /** Returns the queries by the servers that the system names now. */
   #queries(resolverText: string): Resolver {
     if (this.#resolver?.of !== resolverText) {
-      const queries = new Resolver({ timeout: QUERY_MS, tries: TRIES, maxTimeout: QUERY_MS })
+      const queries = new Resolver(QUERY_TIMES)
       if (this.#servers.length > 0) queries.setServers(this.#servers)
       this.#resolver = { of: resolverText, queries }
     }
