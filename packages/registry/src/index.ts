@@ -4,6 +4,7 @@ export { AgentCardSchema, isAgentId, ShownCardSchema } from './card/agent-card.t
 export type { AgentCard, AgentSkill } from './card/agent-card.ts'
 export { agentOptions } from './card/agent-options.ts'
 export type { AgentOptions, AgentWire } from './card/agent-options.ts'
+export { withoutUnsafeLinks } from './card/link-problems.ts'
 export type { CardProblem } from './card/card-problems.ts'
 export { agentShares } from './directory/agent-shares.ts'
 export { agentInstances } from './instances/agent-instance.ts'

@@ -274,3 +274,31 @@ test('AGENT-2 - card: names hold no character that a terminal or a page obeys, a
     await refused(with_({ description: 'two\nlines', skills: Array.from({ length: 900 }, () => skills[0]) })),
   ).toHaveLength(100)
 })
+
+test('R1 - card: links that a page may show are http or https, and no other URL has a scheme that a browser runs', async () => {
+  const script = 'javascript:alert(document.domain)'
+  for (const url of [script, 'JavaScript:x', ' javascript:x', 'java\nscript:x', 'data:text/html,x', 'ftp://x', '//x']) {
+    const links = { documentationUrl: url, iconUrl: url, icon_url: url, provider: { organization: 'Us', url } }
+    expect(await refused(with_(links)), url).toEqual(['documentationUrl', 'iconUrl', 'icon_url', 'provider.url'])
+  }
+  const addresses = {
+    supportedInterfaces: [{ url: 'https://a.example' }, { url: script }],
+    additionalInterfaces: [{ url: 'java\tscript:x' }],
+    securitySchemes: { login: { type: 'oauth2', flows: { authorizationCode: { authorizationUrl: script } } } },
+  }
+  expect(await refused(with_(addresses))).toEqual([
+    'supportedInterfaces[1].url',
+    'additionalInterfaces[0].url',
+    'securitySchemes.login.flows.authorizationCode.authorizationUrl',
+  ])
+  const fine = {
+    documentationUrl: 'https://us.example/docs',
+    iconUrl: '',
+    provider: { organization: 'Us', url: 'http://us.example' },
+    supportedInterfaces: [{ url: 'grpc://10.0.0.7' }, { url: 'agent.example:50051', protocolBinding: 'GRPC' }],
+    securitySchemes: { login: { description: 'data: see javascript:' } },
+    metadata: { url: script },
+    own: script,
+  }
+  expect(await refused(with_(fine))).toEqual([])
+})

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
+import { withoutUnsafeLinks } from '@signalbox/registry'
 
 import { defined, objectsOf, textOf, textsOf, without, withoutEmpty } from './card-members.ts'
 import type { InterfacePlace } from './interfaces.ts'
@@ -55,7 +56,8 @@ const REPLACED: ReadonlySet<string> = new Set([
  * come from agents unchecked.
  */
 export function gatewayCard(original: JsonObject, context: CardContext): JsonObject {
-  return context.shape === '1.0' ? cardV10(original, context) : cardOfBoth(original, context)
+  const safe = withoutUnsafeLinks(original)
+  return context.shape === '1.0' ? cardV10(safe, context) : cardOfBoth(safe, context)
 }
 
 function cardV10(original: JsonObject, { bearer, base, agentId, native, v03 }: CardContext): JsonObject {

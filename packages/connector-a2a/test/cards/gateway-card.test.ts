@@ -281,3 +281,9 @@ test('A20 - gateway card: any JSON object gives a card that strict clients read,
     { seed: 17, numRuns: 300 },
   )
 })
+
+test('A20 - card: links that are not http or https are left out of every shape', () => {
+  const url = 'javascript:alert(1)'
+  const original = { ...V10, provider: { organization: 'Us', url }, documentationUrl: url, iconUrl: url, icon_url: url }
+  for (const card of [pure(original), both(original)]) expect(JSON.stringify(card)).not.toContain('javascript')
+})

@@ -9,6 +9,7 @@ import type { SubmittedCard } from './agent-card.ts'
 import { agentUrl } from './agent-url.ts'
 import { descriptionOf, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
 import type { CardProblem } from './card-problems.ts'
+import { linkProblems } from './link-problems.ts'
 import { nameProblems } from './name-problems.ts'
 import { optionProblems } from './agent-options.ts'
 import { plainSecuritySchemes } from './security-schemes.ts'
@@ -41,6 +42,7 @@ export async function validateCard(
   const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
   problems.push(...nameProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   problems.push(...optionProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
+  problems.push(...linkProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   problems.push(...instanceProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   const urlProblem = await problemOfUrl(submitted, problems, checkAddress)
   if (urlProblem !== undefined) problems.push(urlProblem)
