@@ -41,12 +41,16 @@ test("CARD-2 - card: an agent's card is the registry's at the gateway's address,
     url: 'http://127.0.0.1:1/',
     skills: [{ id: 's', name: 'S' }],
     own: { a: 1 },
+    metadata: { team: 'secret' },
   }
   await host.registry.register(card, { clientId: 'alice' })
   const shown = await fetch(url, { headers: { origin: 'https://elsewhere.example' } })
   expect(shown.status).toBe(200)
-  const { url: _theAgentsOwn, ...unchanged } = card
-  expect(await shown.json()).toMatchObject({
+  const { url: _theAgentsOwn, metadata: _ofTheOwner, ...unchanged } = card
+  const served = await shown.json()
+  expect(served).not.toHaveProperty('metadata')
+  expect(host.registry.get('agent-1')?.metadata).toEqual({ team: 'secret' })
+  expect(served).toMatchObject({
     ...unchanged,
     url: `${host.base}/a2a/agent-1/v0.3`,
     registered_by: 'alice',

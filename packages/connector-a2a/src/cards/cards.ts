@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { BaseUrl, JsonObject, PublicDocument } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
-import { agentInstances, agentOptions } from '@signalbox/registry'
+import { agentOptions } from '@signalbox/registry'
 
 import type { Platform } from '../options.ts'
 import type { CardKey, CardKeys } from './card-keys.ts'
@@ -27,8 +27,11 @@ const KEY_SET_MAX_AGE_SECONDS = 300
 /** Members that change while the card stays the same. */
 const VOLATILE: ReadonlySet<string> = new Set(['last_seen'])
 
-/** Members with the addresses of an agent's instances, which the gateway does not show. */
-const OF_INSTANCES: ReadonlySet<string> = new Set(['instance_id', 'instances'])
+/**
+ * Members that only authenticated callers of `/agents` see: the addresses of an agent's instances, and the owner's
+ * notes about the registration. `metadata` is no member of a card in A2A.
+ */
+const NOT_PUBLIC: ReadonlySet<string> = new Set(['instance_id', 'instances', 'metadata'])
 
 export interface CardOptions {
   readonly platform: Platform
@@ -85,8 +88,7 @@ export class Cards {
     const { v03 } = agentOptions(card)
     const shape = v03 ? requestedShape(request) : '1.0'
     const document = this.#document(card, shape, at, () => {
-      const shown = agentInstances(card).length === 0 ? card : without(card, OF_INSTANCES)
-      return this.#gatewayCard(shown, at, card.agent_id, v03, shape)
+      return this.#gatewayCard(without(card, NOT_PUBLIC), at, card.agent_id, v03, shape)
     })
     const modified = Date.parse(card.registered_at)
     answerDocument(request, response, withVary(headers, 'A2A-Version'), document, {
