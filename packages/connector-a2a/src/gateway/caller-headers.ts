@@ -14,6 +14,15 @@ const KEPT_BACK: ReadonlySet<string> = new Set([
   'trailer',
   'transfer-encoding',
   'upgrade',
+  'http2-settings',
+  'alt-used',
+  // Servers and frameworks take these for the path or the method of the request, in place of its own.
+  'x-original-url',
+  'x-original-uri',
+  'x-rewrite-url',
+  'x-http-method',
+  'x-http-method-override',
+  'x-method-override',
   // These describe the bytes of this request, or of its answer.
   'host',
   'content-length',
