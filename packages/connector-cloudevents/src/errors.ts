@@ -41,6 +41,11 @@ export const CE_ERRORS = {
   },
   ENDPOINT_REFUSED: { status: 400, when: 'the server may not call the URL of the webhook' },
   ENDPOINT_UNVERIFIED: { status: 400, when: 'the endpoint of the webhook did not agree to receive messages' },
+  /** `data.limit`, `data.retryAfterSeconds`. */
+  HANDSHAKE_LIMIT: {
+    status: 429,
+    when: 'too many endpoints of the caller, or of the same host, did not agree in the last minute (WEBHOOKS_MAX_FAILED_HANDSHAKES)',
+  },
   WEBHOOKS_UNAVAILABLE: {
     status: 503,
     when: 'the webhook subscriptions are not read yet, or the server is shutting down',

@@ -331,6 +331,7 @@ describe('refusals', () => {
     const cases: [Error, number][] = [
       [new Error('unexpected'), -32603],
       [coded('SUBSCRIPTION_LIMIT'), -32013],
+      [coded('HANDSHAKE_LIMIT'), -32013],
       [coded('WEBHOOKS_UNAVAILABLE'), -32603],
       [coded('OTHER'), -32603],
     ]

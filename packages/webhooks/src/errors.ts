@@ -8,6 +8,8 @@ export const WEBHOOK_ERRORS = {
   SUBSCRIPTION_LIMIT: 'the owner has as many subscriptions as allowed',
   ENDPOINT_REFUSED: 'the URL of the endpoint may not be called',
   ENDPOINT_UNVERIFIED: 'the endpoint did not agree to receive messages of this server',
+  /** `details.limit`, `details.retryAfterSeconds`. */
+  HANDSHAKE_LIMIT: 'too many endpoints of the owner, or of the same host, did not agree in the last minute',
   WEBHOOKS_UNAVAILABLE: 'the subscriptions are not read yet, or the server is shutting down',
 } as const
 

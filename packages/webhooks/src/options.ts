@@ -34,6 +34,11 @@ export interface WebhookOptions {
   readonly maxAgeMs?: number
   /** The most subscriptions of one owner; 0 is no limit. @default 100 */
   readonly maxPerOwner?: number
+  /**
+   * The most failed handshakes of one owner in a minute; all owners together may have four times as many with one host. 0
+   * is no limit. @default 30
+   */
+  readonly maxFailedHandshakes?: number
   /** The most attempts in flight at a time to one endpoint. @default 16 */
   readonly maxInFlightOfEndpoint?: number
   /** The most attempts in flight at a time from this node. @default 256 */
@@ -58,6 +63,7 @@ const OPTION_TYPES: OptionTypes<WebhookOptions> = {
   origin: 'text',
   maxAgeMs: 'number',
   maxPerOwner: 'number',
+  maxFailedHandshakes: 'number',
   maxInFlightOfEndpoint: 'number',
   maxInFlight: 'number',
   shared: 'boolean',
@@ -77,6 +83,7 @@ export function checkWebhookOptions(options: WebhookOptions): void {
   checkOptions('openWebhooks', options, OPTION_TYPES, ['key'])
   atLeast('maxAgeMs', options.maxAgeMs, 1)
   atLeast('maxPerOwner', options.maxPerOwner, 0)
+  atLeast('maxFailedHandshakes', options.maxFailedHandshakes, 0)
   atLeast('maxInFlightOfEndpoint', options.maxInFlightOfEndpoint, 1)
   atLeast('maxInFlight', options.maxInFlight, 1)
   atLeast('leaseMs', options.leaseMs, MIN_LEASE_MS)

@@ -13,6 +13,7 @@ import { invalidMember, unknownSubscription, WebhookError } from './errors.ts'
 import type { EndpointAnswer, WebhookFormat } from './format.ts'
 import type { WebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
+import { FailedHandshakes } from './safety/failed-handshakes.ts'
 import type { SecretBox } from './secrets/secret-box.ts'
 import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
 import { firstSequence } from './sources/first-sequence.ts'
@@ -56,6 +57,7 @@ export class Webhooks implements AsyncDisposable {
   readonly #options: WebhookOptions
   readonly #policy: EndpointPolicy
   readonly #client: EndpointClient
+  readonly #handshakes: FailedHandshakes
   readonly #formats = new Map<string, WebhookFormat>()
   readonly #index = new SubscriptionIndex()
   /** The owners of the subscriptions that are being created. */
@@ -71,6 +73,7 @@ export class Webhooks implements AsyncDisposable {
     this.#options = options
     this.#policy = options.endpointPolicy ?? new EndpointPolicy()
     this.#client = new EndpointClient(this.#policy)
+    this.#handshakes = new FailedHandshakes(options.maxFailedHandshakes ?? 30)
     for (const format of options.formats ?? []) this.register(format)
     this.#serving = new Serving(this.#index, {
       system,
@@ -130,7 +133,8 @@ export class Webhooks implements AsyncDisposable {
   async #renew({ id, record: { owner } }: KnownSubscription, input: NewSubscription): Promise<SubscriptionView> {
     if (owner !== input.owner) throw unknownSubscription(id)
     const secret = checkNewSubscription(input)
-    await this.#policy.check(input.endpoint, input.account ?? owner)
+    const { account = owner, endpoint } = input
+    await this.#handshakes.run(account, endpoint, () => this.#policy.check(endpoint, account))
     return this.#change(id, (record) => {
       const { expiresMs: _end, reason: _reason, ...rest } = record
       const { expiresMs } = input
@@ -156,12 +160,15 @@ export class Webhooks implements AsyncDisposable {
     this.#assertRoomFor(owner)
     this.#creating.push(owner)
     try {
-      const url = await this.#policy.check(input.endpoint, account)
-      const { ratePerMinute } = await format.verify({
-        ask: (request) => this.#ask(url, request),
-        origin: this.#options.origin ?? 'localhost',
-        subscription: id,
-        sign: (messageId, body) => signedHeaders([signingKey(secret)], messageId, Date.now(), body),
+      const { url, ratePerMinute } = await this.#handshakes.run(account, input.endpoint, async () => {
+        const checked = await this.#policy.check(input.endpoint, account)
+        const verified = await format.verify({
+          ask: (request) => this.#ask(checked, request),
+          origin: this.#options.origin ?? 'localhost',
+          subscription: id,
+          sign: (messageId, body) => signedHeaders([signingKey(secret)], messageId, Date.now(), body),
+        })
+        return { url: checked, ...verified }
       })
       const next = type === 'events_store' ? await firstSequence(this.#system, channel, input.start ?? 'new') : 1
       const record: SubscriptionRecord = {

@@ -1,9 +1,10 @@
 import type { LookupAddress } from 'node:dns'
+import { createServer } from 'node:http'
 
 import { until } from '@signalbox/testkit/until'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
-import { EndpointPolicy } from '../src/index.ts'
+import { EndpointPolicy, WebhookError } from '../src/index.ts'
 import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { openBench, toOrders } from './webhook-bench.ts'
 
@@ -76,7 +77,6 @@ test('safety - a name that later resolves to a private address gets no connectio
 
 test('safety - an endpoint that does not agree gets no subscription', async () => {
   const { webhooks } = await openBench({ origin: 'broker.example' })
-  const { createServer } = await import('node:http')
   const asked: unknown[] = []
   const server = createServer((request, response) => {
     asked.push([request.method, request.headers['webhook-request-origin']])
@@ -130,4 +130,41 @@ test('safety - one endpoint that hangs does not delay another of the same host',
   const fast = (): readonly string[] => receiver.received.filter(({ path }) => path === '/fast').map(({ body }) => body)
   await until(() => fast().length === 2)
   expect(fast()).toEqual(['one', 'two'])
+})
+
+test('safety - failed handshakes are limited for a caller and for a host, and successful ones are not', async () => {
+  const { webhooks } = await openBench({ maxFailedHandshakes: 2 })
+  const willing = await openReceiver()
+  let asked = 0
+  const unwilling = createServer((_request, response) => {
+    asked++
+    response.writeHead(403).end()
+  })
+  await new Promise<void>((resolve) => unwilling.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => new Promise<void>((resolve) => unwilling.close(() => resolve())))
+  const address = unwilling.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
+  const codesOf = async (owner: string, count: number): Promise<readonly unknown[]> => {
+    const results = await Promise.allSettled(
+      Array.from({ length: count }, () => webhooks.create(toOrders(url, { owner }))),
+    )
+    return results.map((one) =>
+      one.status === 'rejected' && one.reason instanceof WebhookError ? one.reason.code : '',
+    )
+  }
+  for (let i = 0; i < 5; i++) await webhooks.create(toOrders(willing.url))
+  // At the same time: a handshake in progress counts as well.
+  expect((await codesOf('alice', 5)).toSorted()).toEqual([
+    ...Array.from({ length: 2 }, () => 'ENDPOINT_UNVERIFIED'),
+    ...Array.from({ length: 3 }, () => 'HANDSHAKE_LIMIT'),
+  ])
+  expect(asked).toBe(2)
+  await expect(webhooks.create(toOrders(willing.url))).rejects.toThrow(
+    /^2 handshakes of the caller failed in a minute \(WEBHOOKS_MAX_FAILED_HANDSHAKES is 2\); try again in \d+ s$/,
+  )
+  // Other callers are not concerned, until the host has refused four times as many.
+  for (const owner of ['bob', 'carol', 'dave', 'erin']) await codesOf(owner, 3)
+  expect(asked).toBe(8)
+  await expect(webhooks.create(toOrders(url, { owner: 'frank' }))).rejects.toMatchObject({ code: 'HANDSHAKE_LIMIT' })
+  await webhooks.create(toOrders(willing.url, { owner: 'erin' }))
 })

@@ -262,6 +262,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         'Time after the first attempt in which a message is tried again, in seconds. Then it moves to the dead-letter queue of its subscription.',
     }),
     maxPerOwner: count(100, { description: 'Maximum number of subscriptions of one caller; 0 is no limit.' }),
+    maxFailedHandshakes: count(30, {
+      description:
+        'Maximum number of endpoints that may refuse, or not answer, the handshake of one caller in a minute, on each node; 0 is no limit. With one host, all callers together may have four times as many.',
+    }),
   }),
   settleGraceMs: integer(250, 0, 10_000, {
     description:

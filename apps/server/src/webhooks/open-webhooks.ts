@@ -65,6 +65,7 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
       origin: publicUrl === '' ? http.host : new URL(publicUrl).hostname,
       maxAgeMs: settings.maxAgeSeconds * 1000,
       maxPerOwner: settings.maxPerOwner,
+      maxFailedHandshakes: settings.maxFailedHandshakes,
       shared: engine.capabilities.remoteStorage,
       permits: (owner, type, channel) =>
         broker.as(owner).permits(type === 'queues' ? 'receive' : 'subscribe', type, channel),
