@@ -4,6 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 
+import { AddressList, ALWAYS_REFUSED, ipAddress } from '@signalbox/http-kit'
 import { parse } from 'yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
@@ -82,6 +83,12 @@ describe('deploy/docker', () => {
     expect(DOCKERFILE).toContain(`SIGNALBOX_VERSION=${VERSION}\n`)
   })
 
+  test('image - both base images can be replaced by ones with a digest', () => {
+    const bases = [...DOCKERFILE.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base)
+    expect(bases).toEqual(['${BUILD_IMAGE}', '${RUN_IMAGE}'])
+    for (const base of ['BUILD_IMAGE', 'RUN_IMAGE']) expect(DOCKERFILE).toMatch(new RegExp(`^ARG ${base}=node:`, 'm'))
+  })
+
   test('image - without keys for tokens the server does not start', async () => {
     expect(IMAGE_ENVIRONMENT).toMatchObject({ AUTHENTICATION_ENABLE: 'true', API_AUTHENTICATION_ENABLE: 'true' })
     const names = Object.keys(IMAGE_ENVIRONMENT).filter((name) => name !== 'NODE_ENV')
@@ -116,6 +123,38 @@ describe('deploy/docker', () => {
 })
 
 describe('deploy/compose', () => {
+  test('chart - the pods cannot connect to addresses of cloud credentials, except for names', () => {
+    const { networkPolicy } = deployYaml('kubernetes/signalbox/values.yaml') as {
+      readonly networkPolicy: {
+        readonly enabled: boolean
+        readonly egress: readonly { readonly ipBlock?: { readonly cidr: string; readonly except: readonly string[] } }[]
+      }
+    }
+    expect(networkPolicy.enabled).toBe(true)
+    const blocks = networkPolicy.egress.flatMap(({ ipBlock }) => ipBlock ?? [])
+    expect(blocks.map(({ cidr }) => cidr)).toEqual(['0.0.0.0/0', '::/0'])
+    const excepted = new AddressList(
+      'except',
+      blocks.flatMap(({ except }) => except),
+    )
+    for (const text of [
+      '169.254.169.254',
+      '100.100.100.200',
+      '168.63.129.16',
+      '192.0.0.192',
+      'fd00:ec2::254',
+      'fd20:ce::254',
+    ]) {
+      const address = ipAddress(text)
+      expect(address !== undefined && excepted.hasAddress(address) && ALWAYS_REFUSED.hasAddress(address), text).toBe(
+        true,
+      )
+    }
+    const template = deployText('kubernetes/signalbox/templates/network-policy.yaml')
+    expect(template).toContain('policyTypes: [Ingress{{ if .Values.networkPolicy.egress }}, Egress{{ end }}]')
+    expect(template).toContain('port: 53, protocol: UDP')
+  })
+
   test('compose - each variable is a setting, and the management listener asks for tokens', () => {
     expect(NODES).toHaveLength(4)
     for (const { environment = {} } of NODES) {
