@@ -35,7 +35,7 @@ const KEPT_BACK = {
   te: 'trailers',
   upgrade: 'x',
   'x-hop': '1',
-  'HTTP2-Settings': 'AAMAAABkAAQAAP__',
+  'HTTP2-Settings': 'x',
   'X-Original-URL': '/admin',
   'X-Original-URI': '/admin',
   'X-Rewrite-URL': '/admin',

@@ -12,8 +12,8 @@ interface Bench {
   readonly server: NameServer
   readonly resolver: NameResolver
   /** Resolves a name to the texts of its addresses. */
-  addresses(name: string, account?: string): Promise<readonly string[]>
-  write(file: 'hosts' | 'resolver', text: string): Promise<void>
+  readonly addresses: (name: string, account?: string) => Promise<readonly string[]>
+  readonly write: (file: 'hosts' | 'resolver', text: string) => Promise<void>
 }
 
 /** A resolver that asks a name server on loopback, with files of its own. */
@@ -113,15 +113,15 @@ test('names - an account uses at most as many places as it leaves free, and acco
   const started: string[] = []
   const enter = (account: string): (() => void) => turns.enter(account, () => void started.push(account))
   const leave = ['a', 'a', 'a', 'a', 'a', 'b', 'b', 'c', 'c', 'b'].map(enter)
-  expect(started.join('')).toBe('aaaabbc')
+  expect(started.join(' ')).toBe('a a a a b b c')
   // One place is free: for an account without any, and for nobody else.
   leave[4]?.()
   enter('d')
-  expect(started.join('')).toBe('aaaabbcd')
+  expect(started.join(' ')).toBe('a a a a b b c d')
   leave[0]?.()
-  expect(started.join('')).toBe('aaaabbcd')
+  expect(started.join(' ')).toBe('a a a a b b c d')
   for (const one of [1, 2, 3]) leave[one]?.()
-  expect(started.join('')).toBe('aaaabbcdcb')
+  expect(started.join(' ')).toBe('a a a a b b c d c b')
 })
 
 test('names - localhost and the names below it are loopback, without a question', async () => {

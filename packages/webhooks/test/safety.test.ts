@@ -154,10 +154,9 @@ test('safety - failed handshakes are limited for a caller and for a host, and su
   }
   for (let i = 0; i < 5; i++) await webhooks.create(toOrders(willing.url))
   // At the same time: a handshake in progress counts as well.
-  expect((await codesOf('alice', 5)).toSorted()).toEqual([
-    ...Array.from({ length: 2 }, () => 'ENDPOINT_UNVERIFIED'),
-    ...Array.from({ length: 3 }, () => 'HANDSHAKE_LIMIT'),
-  ])
+  const codes = await codesOf('alice', 5)
+  expect(codes.filter((code) => code === 'ENDPOINT_UNVERIFIED')).toHaveLength(2)
+  expect(codes.filter((code) => code === 'HANDSHAKE_LIMIT')).toHaveLength(3)
   expect(asked).toBe(2)
   await expect(webhooks.create(toOrders(willing.url))).rejects.toThrow(
     /^2 handshakes of the caller failed in a minute \(WEBHOOKS_MAX_FAILED_HANDSHAKES is 2\); try again in \d+ s$/,

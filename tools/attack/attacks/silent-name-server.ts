@@ -39,9 +39,9 @@ export const silentNameServer: Attack = {
       registered(caller, `attack-hang-${index}`, `http://hang${index}.test/rpc`),
     )
     return async () => {
-      let running = true
+      const over = new AbortController()
       const calls = inParallel(hanging, hanging, async (index) => {
-        for (let round = 0; running && round < 3; round++) {
+        for (let round = 0; !over.signal.aborted && round < 3; round++) {
           await scene.tally.of(caller.post(`/a2a/attack-hang-${index}`, MESSAGE))
           await scene.tally.of(register(caller, `attack-hang-${index}`, `http://hang${index}-${round}.test/rpc`))
         }
@@ -59,7 +59,7 @@ export const silentNameServer: Attack = {
         times.push(performance.now() - startedAt)
         await new Promise((resolve) => setTimeout(resolve, 50))
       }
-      running = false
+      over.abort()
       await calls
       const failed = scene.tally.countOf('honest') - scene.tally.countOf('honest 200')
       scene.tally.expect(failed === 0, `${failed} calls to the other agent failed`)

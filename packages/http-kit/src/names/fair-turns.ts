@@ -20,7 +20,7 @@ export class FairTurns {
 
   /**
    * Calls `start` when the account has a place, possibly before this returns.
-   * @returns a function that gives the place back, or stops waiting for it; call it once
+   * @returns a function that releases the place, or stops waiting for it; call it once
    */
   enter(account: string, start: () => void): () => void {
     const line = this.#lines.get(account) ?? { running: 0, waiting: new Set() }

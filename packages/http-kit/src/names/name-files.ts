@@ -1,5 +1,6 @@
 import type { LookupAddress } from 'node:dns'
 import { isIP } from 'node:net'
+import { join } from 'node:path'
 import process from 'node:process'
 
 import { readSmallFile } from '@signalbox/broker-core/internal'
@@ -27,7 +28,7 @@ export interface NameFilePaths {
 const SYSTEM_FILES: NameFilePaths = {
   hosts:
     process.platform === 'win32'
-      ? `${process.env['SystemRoot'] ?? 'C:\\Windows'}\\System32\\drivers\\etc\\hosts`
+      ? join(process.env['SystemRoot'] ?? 'C:/Windows', 'System32', 'drivers', 'etc', 'hosts')
       : '/etc/hosts',
   resolver: '/etc/resolv.conf',
 }

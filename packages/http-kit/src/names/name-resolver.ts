@@ -25,10 +25,10 @@ export interface NameResolverOptions {
 export type ResolveHost = (hostname: string, account?: string) => Promise<readonly LookupAddress[]>
 
 /**
- * The times of c-ares, in ms: a question that is lost is repeated soon, and an answer to an earlier one still counts. With
- * one name server a question fails after about 2.5 s.
+ * The times of c-ares, in ms. It lowers them to about 1 s for a name server that has answered quickly before, and ignores an
+ * answer that comes after its question was repeated: a name server answers the repeated question from its cache.
  */
-const QUERY_TIMES = { timeout: 500, maxTimeout: 1_000, tries: 3 }
+const QUERY_TIMES = { timeout: 2_000, maxTimeout: 2_000, tries: 3 }
 
 /** The time for a name with all its search domains, in ms, including the wait for a place. */
 const LOOKUP_MS = 3_000
