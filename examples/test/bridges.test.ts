@@ -129,9 +129,9 @@ test.skipIf(!hasRedis)(
           .then((all) => all.length),
       )
       .toBe(20)
-    const moved = await sb.queue<{ image: number }>('pictures').peek({ max: 100 })
-    expect(moved.map(({ data }) => data.image).toSorted((a, b) => a - b)).toEqual(
-      Array.from({ length: 20 }, (_, i) => i),
+    const moved = await sb.queue('pictures').peek({ max: 100 })
+    expect(new Set(moved.map(({ data }) => JSON.stringify(data)))).toEqual(
+      new Set(Array.from({ length: 20 }, (_, image) => JSON.stringify({ image }))),
     )
     expect(moved[0]).toMatchObject({ type: 'resize', source: '/bullmq' })
     await stopped(bridge)
