@@ -10,9 +10,9 @@ import { AuthenticationError } from '../errors.ts'
 import type { TrustedOrigins } from '../origin.ts'
 import type { ConnectionCaller } from './connection-caller.ts'
 import { callerOn } from './connection-caller.ts'
+import { fairTurns } from './fair-turns.ts'
 import { STALLED_MS } from './http-exchange.ts'
 import type { HttpExchange } from './http-exchange.ts'
-import { oneATurn } from './one-a-turn.ts'
 import type { AllowedHosts } from './web-policy.ts'
 import { WebPolicy } from './web-policy.ts'
 import type { HttpRequest } from '../http-message.ts'
@@ -171,10 +171,24 @@ export class Endpoint {
       (refusal, body) => {
         if (refusal !== undefined) this.contain(exchange, refuse, refusal)
         else if (body.byteLength <= LARGE_BODY_BYTES) this.contain(exchange, read, body)
-        else oneATurn(() => this.contain(exchange, read, body))
+        else this.#readInTurn(exchange, read, body)
       },
       hold,
     )
+  }
+
+  /** Reads a large body in a turn of its caller. The body counts while it waits, also after the client has gone. */
+  #readInTurn<E extends HttpExchange>(
+    exchange: E,
+    read: (exchange: E, body: Buffer) => void | Promise<void>,
+    body: Buffer,
+  ): void {
+    const { hold } = exchange
+    hold?.retain()
+    fairTurns.run(hold?.account.key ?? '', () => {
+      this.contain(exchange, read, body)
+      hold?.release()
+    })
   }
 
   /** Runs a step of a request. An error or a rejection becomes the surface's internal error. */

@@ -1,0 +1,74 @@
+/** A piece of dear work longer than this is followed by a rest of its account, in ms. */
+const FREE_MS = 5
+
+/** The longest rest of an account after a piece of work, in ms. */
+const MAX_REST_MS = 100
+
+/** The waiting work of one account. */
+interface Line {
+  readonly works: (() => void)[]
+  /** The time until which the account rests, as of `performance.now()`. */
+  restsUntil: number
+}
+
+/**
+ * Runs dear work, such as parsing a large body or building a large answer, at most one piece in each tick of the event
+ * loop, so that other requests run between the pieces. Accounts take turns: one account's work waits for its own and
+ * for one piece of each other account. An account that blocked the loop for long then rests for the same time, so
+ * that one account uses at most half of the loop.
+ */
+export class FairTurns {
+  /** The lines by account, in the order of their turns. */
+  readonly #lines = new Map<string, Line>()
+  #immediate: NodeJS.Immediate | undefined
+  #timer: NodeJS.Timeout | undefined
+
+  /**
+   * Runs a piece of work in a later tick. Long work is several pieces, each of which asks for the next. Bound what
+   * waits: count the bytes of the work, and its request, until it has run.
+   * @param account The key of the caller's account
+   */
+  run(account: string, work: () => void): void {
+    const line = this.#lines.get(account)
+    if (line === undefined) this.#lines.set(account, { works: [work], restsUntil: 0 })
+    else line.works.push(work)
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#immediate !== undefined) return
+    clearTimeout(this.#timer)
+    const now = performance.now()
+    let next = Number.POSITIVE_INFINITY
+    for (const [account, { works, restsUntil }] of this.#lines) {
+      if (works.length > 0) next = Math.min(next, restsUntil)
+      else if (restsUntil <= now) this.#lines.delete(account)
+    }
+    if (next <= now) this.#immediate = setImmediate(this.#turn)
+    else if (next < Number.POSITIVE_INFINITY) this.#timer = setTimeout(this.#turn, next - now)
+  }
+
+  readonly #turn = (): void => {
+    this.#immediate = undefined
+    const begin = performance.now()
+    for (const [account, line] of this.#lines) {
+      if (line.restsUntil > begin || line.works.length === 0) continue
+      const work = line.works.shift()
+      // The account's next turn comes after one of each other account.
+      this.#lines.delete(account)
+      this.#lines.set(account, line)
+      try {
+        work?.()
+      } finally {
+        const end = performance.now()
+        if (end - begin > FREE_MS) line.restsUntil = end + Math.min(end - begin, MAX_REST_MS)
+        this.#schedule()
+      }
+      return
+    }
+    this.#schedule()
+  }
+}
+
+/** The turns of this process: an event loop has one order of turns. */
+export const fairTurns = new FairTurns()

@@ -1,0 +1,75 @@
+import { expect, onTestFinished, test } from 'vitest'
+
+import { FairTurns } from '../src/index.ts'
+
+/** Blocks the event loop, as dear work does. */
+function block(ms: number): void {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
+/** Runs pieces of work, and returns their names in the order in which they ran. */
+function order(turns: FairTurns, pieces: readonly (readonly [account: string, ms: number])[]): Promise<string[]> {
+  const ran: string[] = []
+  return new Promise((resolve) => {
+    for (const [account, ms] of pieces) {
+      turns.run(account, () => {
+        block(ms)
+        if (ran.push(account) === pieces.length) resolve(ran)
+      })
+    }
+  })
+}
+
+test('fair turns - accounts take turns, however much work one of them has', async () => {
+  const ran = await order(new FairTurns(), [
+    ...Array.from({ length: 20 }, () => ['many', 0] as const),
+    ['one', 0],
+    ['other', 0],
+  ])
+  expect(ran.slice(0, 4)).toEqual(['many', 'one', 'other', 'many'])
+})
+
+test('fair turns - at most one piece of work runs in a tick of the event loop', async () => {
+  let tick = 0
+  const count = (): void => {
+    tick++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  onTestFinished(() => clearImmediate(counting))
+  const turns = new FairTurns()
+  const ticks: number[] = []
+  await new Promise<void>((resolve) => {
+    for (const account of ['a', 'a', 'b', 'c']) {
+      turns.run(account, () => {
+        if (ticks.push(tick) === 4) resolve()
+      })
+    }
+  })
+  expect(new Set(ticks).size).toBe(4)
+})
+
+test('fair turns - an account that blocked the loop for long rests, and the others do not wait for it', async () => {
+  const ran = await order(new FairTurns(), [
+    ['dear', 30],
+    ['dear', 0],
+    ['cheap', 0],
+    ['cheap', 0],
+    ['cheap', 0],
+  ])
+  expect(ran).toEqual(['dear', 'cheap', 'cheap', 'cheap', 'dear'])
+})
+
+test('fair turns - work may ask for its next piece, and an error of one piece does not keep the others', async () => {
+  const turns = new FairTurns()
+  const failed = new Promise((resolve) => process.once('uncaughtException', resolve))
+  const done = new Promise<string>((resolve) => {
+    turns.run('a', () => {
+      turns.run('a', () => resolve('done'))
+      throw new Error('a piece failed')
+    })
+  })
+  await expect(done).resolves.toBe('done')
+  await expect(failed).resolves.toMatchObject({ message: 'a piece failed' })
+})
