@@ -177,7 +177,7 @@ export class Endpoint {
     )
   }
 
-  /** Reads a large body in a turn of its caller. The body counts while it waits, also after the client has gone. */
+  /** Reads a large body in order with other work of its caller. The body counts while it waits, also after the client has gone. */
   #readInTurn<E extends HttpExchange>(
     exchange: E,
     read: (exchange: E, body: Buffer) => void | Promise<void>,

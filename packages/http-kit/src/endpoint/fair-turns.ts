@@ -54,7 +54,7 @@ export class FairTurns {
     for (const [account, line] of this.#lines) {
       if (line.restsUntil > begin || line.works.length === 0) continue
       const work = line.works.shift()
-      // The account's next turn comes after one of each other account.
+      // The account moves behind all others.
       this.#lines.delete(account)
       this.#lines.set(account, line)
       try {
