@@ -39,7 +39,7 @@ export type { Events } from './handle/events.ts'
 export { DEFAULT_LEASE_MS } from './handle/queues.ts'
 export type { QueueReceiveInput, Queues, QueueSendInput } from './handle/queues.ts'
 export type { ReplyInput, Requests } from './handle/requests.ts'
-export { decodeText, encodeText } from './message.ts'
+export { decodeText, encodeText, MAX_TAGS } from './message.ts'
 export type {
   Message,
   MessageInput,

@@ -1,3 +1,6 @@
+/** The most tags of a message from a sender. The broker's own messages may have more. */
+export const MAX_TAGS = 256
+
 /** Key-value pairs of a message. Keys and values may contain any characters. */
 export type Tags = Readonly<Record<string, string>>
 

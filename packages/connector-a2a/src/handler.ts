@@ -9,7 +9,9 @@ import {
   JSON_RPC_CODES,
   jsonHeadersProblem,
   JsonRpcError,
-  parseJsonRpc,
+  LARGE_BODY_BYTES,
+  MAX_JSON_KEYS,
+  scanJsonRpc,
   refuseBody,
   failureHook,
 } from '@signalbox/http-kit'
@@ -200,7 +202,13 @@ export class A2aEndpoint {
 
   #message(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): void | Promise<void> {
     try {
-      const message = parseJsonRpc(body)
+      const scanned = scanJsonRpc(body, { maxKeys: MAX_JSON_KEYS })
+      if (body.byteLength > LARGE_BODY_BYTES) {
+        // A caller that may not call the agent causes no dear work.
+        exchange.id = scanned.id
+        assertCallable(this.#broker, caller, agentId, exchange.request.headers)
+      }
+      const message = scanned.parse()
       if (message.kind === 'request') exchange.id = message.id
       return this.#dispatch(exchange, caller, agentId, body, message)
     } catch (error) {

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import { Endpoint, failureHook, InFlight, jsonHeadersProblem, Settlements } from '@signalbox/http-kit'
+import { Endpoint, failureHook, InFlight, jsonHeadersProblem, LARGE_BODY_BYTES, Settlements } from '@signalbox/http-kit'
 import type { ConnectionCaller } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
@@ -185,8 +185,12 @@ export class CeEndpoint {
       if (mode === 'batch' && route.body !== 'events') {
         throw unsupported(`${route.name} accepts one event at a time, no batch`)
       }
+      const isForbidden = (bytes: number): boolean => bytes > LARGE_BODY_BYTES && this.#isForbidden(exchange, route, caller)
+      if (isForbidden(Number(request.headers['content-length'] ?? 0))) return
       this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) => {
         try {
+          // A body without a declared length is measured now.
+          if (request.headers['content-length'] === undefined && isForbidden(body.byteLength)) return
           this.#run(exchange, route, work, caller, readEvents(mode, request, body))
         } catch (error) {
           this.#fail(exchange, error)
@@ -195,6 +199,19 @@ export class CeEndpoint {
     } catch (error) {
       this.#fail(exchange, error)
     }
+  }
+
+  /** Refuses a large body of a caller that may use the route on no channel, before it is read. */
+  #isForbidden(exchange: CeExchange, { needs }: CeRoute, caller: ConnectionCaller): boolean {
+    const broker = caller.handle(this.#broker)
+    if (needs === undefined || needs.types.some((type) => broker.mayPermit(needs.action, type))) return false
+    try {
+      broker.authorize(needs.action, needs.types[0], '*')
+    } catch (error) {
+      this.#fail(exchange, error)
+      return true
+    }
+    return false
   }
 
   #run(

@@ -2,7 +2,14 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, Identity, JsonRpcMessage, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
+import type {
+  ConnectionCaller,
+  Identity,
+  JsonRpcMessage,
+  JsonRpcRequest,
+  ScannedMessage,
+  SseStream,
+} from '@signalbox/http-kit'
 import {
   BodyRefused,
   Endpoint,
@@ -10,10 +17,12 @@ import {
   JSON_RPC_CODES,
   jsonHeadersProblem,
   JsonRpcError,
+  LARGE_BODY_BYTES,
   MAX_JSON_KEYS,
   MCP_LOCAL_HOSTS,
+  memberText,
   OpenStreams,
-  parseJsonRpc,
+  scanJsonRpc,
   Settlements,
   failureHook,
 } from '@signalbox/http-kit'
@@ -44,7 +53,9 @@ import { TaskRequests } from './tasks/task-requests.ts'
 import { Tasks } from './tasks/tasks.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
+import { refusalOfTool } from './tools/broker-failures.ts'
 import { createTools } from './tools/index.ts'
+import { resultMembers } from './tools/result-members.ts'
 import { ToolList } from './tools/tool-list.ts'
 import type { Tool } from './tools/tool.ts'
 import { discovery } from './wire/discovery.ts'
@@ -54,6 +65,9 @@ import { negotiate, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.
 import { newSessionId } from './wire/session.ts'
 import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
+
+/** The limits of a message. The parameters of `agent_query` are free: they belong to the agent. */
+const LIMITS = { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, freeForm: ['params', 'arguments', 'params'] }
 
 /** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
@@ -173,7 +187,9 @@ export class McpEndpoint {
   #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void {
     let message: JsonRpcMessage
     try {
-      message = parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, budget: exchange.hold })
+      const scanned = scanJsonRpc(body, { ...LIMITS, budget: exchange.hold })
+      if (body.byteLength > LARGE_BODY_BYTES && this.#refuseTool(exchange, caller, scanned)) return
+      message = scanned.parse()
     } catch (error) {
       if (error instanceof BodyRefused) exchange.refuse(error.refusal)
       else if (error instanceof JsonRpcError) exchange.failMalformed(error)
@@ -187,6 +203,20 @@ export class McpEndpoint {
       if (error instanceof JsonRpcError) exchange.fail(error, error.id ?? exchange.id)
       else throw error
     }
+  }
+
+  /** Refuses a large call of a tool that the caller may use on no channel, before its arguments are built. */
+  #refuseTool(exchange: McpExchange, caller: ConnectionCaller, { id, methodText, paramsText }: ScannedMessage): boolean {
+    if (id === undefined || methodText !== '"tools/call"' || paramsText === undefined) return false
+    const tool = this.#tools.get(memberText(paramsText, 'name')?.slice(1, -1) ?? '')
+    const refused = tool && refusalOfTool(tool, caller.handle(this.#broker))
+    if (tool === undefined || refused === undefined) return false
+    exchange.method = 'tools/call'
+    exchange.tool = tool.definition.name
+    if (refused.missing === undefined || !exchange.refuseScope(id, refused.missing)) {
+      exchange.succeed(id, resultMembers(refused), 'tool_error')
+    }
+    return true
   }
 
   #dispatch(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {

@@ -46,7 +46,7 @@ export type { BodyBudget } from './body.ts'
 export { canonicalJson } from './canonical-json.ts'
 export type { ConnectionCaller } from './endpoint/connection-caller.ts'
 export { ANONYMOUS_ACCOUNT } from './endpoint/connection-caller.ts'
-export { Endpoint } from './endpoint/endpoint.ts'
+export { Endpoint, LARGE_BODY_BYTES } from './endpoint/endpoint.ts'
 export { FairTurns, fairTurns } from './endpoint/fair-turns.ts'
 export type { Admitted, EndpointOptions, FrontDoor } from './endpoint/endpoint.ts'
 export { HttpExchange } from './endpoint/http-exchange.ts'
@@ -66,14 +66,23 @@ export type { FetchContext } from './fetch/serve-fetch.ts'
 export { hopsOf, hopsProblem, MAX_AGENT_HOPS } from './hops.ts'
 export type { HttpConnection, HttpHandler, HttpRequest, HttpResponse } from './http-message.ts'
 export { InFlight } from './in-flight.ts'
-export { isJsonObject, MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_PARTS, parseJson, readJson } from './json.ts'
+export {
+  isJsonObject,
+  limitText,
+  MAX_JSON_DEPTH,
+  MAX_JSON_KEYS,
+  MAX_JSON_PARTS,
+  parseJson,
+  readJson,
+  scanLimits,
+} from './json.ts'
 export type { JsonLimits, JsonObject, JsonProblem } from './json.ts'
 export { errorText, internalError, jsonRpcErrorText, successText } from './json-rpc/answer.ts'
 export { JSON_RPC_CODES } from './json-rpc/codes.ts'
 export type { JsonRpcCode } from './json-rpc/codes.ts'
 export { idKey, isIdText } from './json-rpc/id.ts'
 export { JsonRpcExchange } from './json-rpc/json-rpc-exchange.ts'
-export { parseJsonRpc, readRequestHead, readRequestId } from './json-rpc/message.ts'
+export { parseJsonRpc, readRequestHead, readRequestId, scanJsonRpc } from './json-rpc/message.ts'
 export type {
   JsonRpcLimits,
   JsonRpcMessage,
@@ -81,6 +90,7 @@ export type {
   JsonRpcRequest,
   JsonRpcResponse,
   RequestHead,
+  ScannedMessage,
 } from './json-rpc/message.ts'
 export { elementTexts, memberText, scanJson } from './json-rpc/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json-rpc/scan.ts'

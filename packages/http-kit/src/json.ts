@@ -1,4 +1,6 @@
-import type { ExceededLimit } from './json-rpc/scan.ts'
+import { shownText } from '@signalbox/broker-core/internal'
+
+import type { ExceededLimit, ScanLimits } from './json-rpc/scan.ts'
 import { jsonTokens, scanJson } from './json-rpc/scan.ts'
 
 /** A parsed JSON object. */
@@ -30,8 +32,57 @@ export const MAX_JSON_KEYS = 100_000
  */
 export const MAX_JSON_PARTS = 200_000
 
+/** The most commas, and so about the most elements of all arrays, in one JSON text from a caller or an agent. */
+export const MAX_JSON_COMMAS = 1_000_000
+
+/** The longest number in a JSON text, in characters: the time to read one grows with the square of its length. */
+export const MAX_JSON_NUMBER = 1_000
+
+/** The most keys and commas in a request, outside a free-form member such as the parameters of an agent. */
+export const MAX_REQUEST_KEYS = 1_000
+export const MAX_REQUEST_COMMAS = 10_000
+
+/** Returns the limits of a text from a caller or an agent, by the keys that lead to its free-form member. */
+export function scanLimits(limits: JsonLimits): ScanLimits {
+  const { maxDepth = MAX_JSON_DEPTH, maxKeys = MAX_JSON_KEYS, freeForm } = limits
+  return {
+    maxDepth,
+    maxKeys,
+    maxParts: MAX_JSON_PARTS,
+    maxCommas: MAX_JSON_COMMAS,
+    maxNumber: MAX_JSON_NUMBER,
+    outside: freeForm && { member: freeForm, maxKeys: MAX_REQUEST_KEYS, maxCommas: MAX_REQUEST_COMMAS },
+  }
+}
+
+/** Returns the limit that a text exceeds, in words that follow "the body is". */
+export function limitText(exceeded: ExceededLimit, { maxDepth, maxKeys, outside }: ScanLimits): string {
+  switch (exceeded) {
+    case 'depth':
+      return `nested deeper than ${maxDepth} levels`
+    case 'keys':
+      return `an object with more than ${maxKeys} keys`
+    case 'parts':
+      return `JSON of more than ${MAX_JSON_PARTS} strings, objects and arrays`
+    case 'commas':
+      return `JSON of more than ${MAX_JSON_COMMAS} elements`
+    case 'number':
+      return `JSON with a number of more than ${MAX_JSON_NUMBER} characters`
+    case 'outside': {
+      const free = outside?.member.join('.') ?? ''
+      const where = free === '' ? '' : ` outside ${free}`
+      return `JSON of more than ${MAX_REQUEST_KEYS} keys or ${MAX_REQUEST_COMMAS} elements${where}`
+    }
+  }
+}
+
 /** Limits of {@link parseJson}. */
 export interface JsonLimits {
+  /**
+   * The keys that lead to the member whose content is free; more than {@link MAX_REQUEST_KEYS} keys elsewhere are
+   * refused. Without keys, no member is free. @default everything is free
+   */
+  readonly freeForm?: readonly string[] | undefined
   /** Containers within containers. @default 128 */
   readonly maxDepth?: number
   /** Keys of all objects together; 0 is no limit. @default 100000 */
@@ -55,19 +106,14 @@ const NO_MEMBERS = { member(): void {} }
  * one object, because readers would disagree about its value.
  * @returns the value, or the problem with the text
  */
-export function parseJson(
-  text: string,
-  { maxDepth = MAX_JSON_DEPTH, maxKeys = MAX_JSON_KEYS, uniqueKeys = true }: JsonLimits = {},
-): { readonly value: unknown } | JsonProblem {
-  const { exceeded, keys } = scanJson(text, { maxDepth, maxKeys, maxParts: MAX_JSON_PARTS }, NO_MEMBERS)
-  if (exceeded === 'depth') return { problem: `nested deeper than ${maxDepth} levels`, exceeded }
-  if (exceeded === 'keys') return { problem: `an object with more than ${maxKeys} keys`, exceeded }
-  if (exceeded === 'parts')
-    return { problem: `JSON of more than ${MAX_JSON_PARTS} strings, objects and arrays`, exceeded }
+export function parseJson(text: string, limits: JsonLimits = {}): { readonly value: unknown } | JsonProblem {
+  const bounds = scanLimits(limits)
+  const { exceeded, keys } = scanJson(text, bounds, NO_MEMBERS)
+  if (exceeded !== undefined) return { problem: limitText(exceeded, bounds), exceeded }
   const read = readJson(text)
   if (read === undefined) return { problem: 'not valid JSON' }
-  if (!uniqueKeys || countKeys(read.value) === keys) return read
-  return { problem: `an object that has the key ${JSON.stringify(repeatedKey(text))} twice` }
+  if (limits.uniqueKeys === false || countKeys(read.value) === keys) return read
+  return { problem: `an object that has the key ${shownText(repeatedKey(text) ?? '')} twice` }
 }
 
 /** Counts the keys of all objects in a parsed JSON value, in which each key of an object appears once. */

@@ -16,6 +16,9 @@ export function takeBodiesAsBytes(app: FastifyInstance, admission: OperatorAdmis
   app.addContentTypeParser('*', (request, _payload, parsed) => admission.readBody(request, maxBodyBytes, parsed))
 }
 
+/** The parameters of an agent, in a call of the tool `agent_query`. */
+const FREE_FORM = ['arguments', 'params']
+
 /**
  * Returns the parsed body of a request.
  * @throws ManagementError MEDIA_TYPE_UNSUPPORTED, BODY_INVALID
@@ -24,7 +27,7 @@ export function jsonBody(request: FastifyRequest<{ Body: Buffer | null | undefin
   if (jsonHeadersProblem(request.headers) !== undefined) throw unsupportedMediaType()
   const text = decodeText(request.body ?? new Uint8Array(0))
   if (text === undefined) throw new ManagementError('BODY_INVALID', 'the body is not UTF-8; send JSON in UTF-8')
-  const parsed = parseJson(text)
+  const parsed = parseJson(text, { freeForm: FREE_FORM })
   if ('value' in parsed) return parsed.value
   throw new ManagementError('BODY_INVALID', `the body is ${parsed.problem}`)
 }

@@ -16,6 +16,8 @@ const SLICE_MS = 5
 /** The rules that apply to one caller, action and resource type, and cached decisions by channel. */
 interface Right {
   readonly rules: readonly PolicyRule[]
+  /** Whether the rules may allow any channel; undefined until it is asked for. */
+  mayAllow?: boolean
   readonly decisions: Map<string, boolean>
 }
 
@@ -97,7 +99,8 @@ export class Authorization {
    * Returns whether any channel can exist on which the caller may perform the action. False only if there can be none.
    */
   mayPermit({ clientId }: Caller, action: PolicyAction, type: ResourceType): boolean {
-    return mayAllow(this.#right(clientId, action, type).rules)
+    const right = this.#right(clientId, action, type)
+    return (right.mayAllow ??= mayAllow(right.rules))
   }
 
   /** Decides like {@link permitsAll}, and returns the deciding rule too. */

@@ -12,7 +12,7 @@ import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERV
 import type { Engine } from '../engine/engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import { BrokerError, isBrokerError } from '../errors.ts'
-import { encodeText } from '../message.ts'
+import { encodeText, MAX_TAGS } from '../message.ts'
 import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
 import type { Action, Attachment, Observers } from '../observer.ts'
 import type { Routing } from '../routing/routing.ts'
@@ -254,7 +254,9 @@ export class Access {
     if (!(body instanceof Uint8Array)) invalid('body', 'a text or bytes (a Uint8Array)')
     if (typeof metadata !== 'string') invalid('metadata', 'a string')
     let bytes = body.byteLength + Buffer.byteLength(metadata)
-    for (const key of Object.keys(tags)) {
+    const keys = Object.keys(tags)
+    if (keys.length > MAX_TAGS && !this.internal) invalid('tags', `at most ${MAX_TAGS} tags (${keys.length} are given)`)
+    for (const key of keys) {
       const value = tags[key]
       if (typeof value !== 'string') invalid(`tags.${key}`, 'a string')
       bytes += Buffer.byteLength(key) + Buffer.byteLength(value)

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import type { ConnectionCaller, Endpoint } from '@signalbox/http-kit'
-import { jsonHeadersProblem, JsonRpcError } from '@signalbox/http-kit'
+import { jsonHeadersProblem, JsonRpcError, LARGE_BODY_BYTES } from '@signalbox/http-kit'
 
 import type { Cards } from '../cards/cards.ts'
 import { assertCallable } from '../gateway/assert-callable.ts'
@@ -75,19 +75,36 @@ export class RestBinding {
     const problem = hasBody(request) ? jsonHeadersProblem(request.headers, JSON_TYPES) : undefined
     if (problem !== undefined) return exchange.failHeaders(problem)
     const { endpoint, maxBodyBytes } = this.#parts
+    // A caller that may not call the agent sends no large body.
+    if (Number(request.headers['content-length'] ?? 0) > LARGE_BODY_BYTES) {
+      const refusal = this.#refusal(call)
+      if (refusal !== undefined) return exchange.fail(refusal)
+    }
     return endpoint.readBody(exchange, maxBodyBytes, (_exchange, body) => this.#forward(call, body))
+  }
+
+  /** Returns the error for a call that its version or the policy does not allow. */
+  #refusal({ exchange, caller, resource }: RestCall): JsonRpcError | undefined {
+    const { speech, spoken } = exchange
+    const problem = speech && versionProblem(speech, spoken?.version ?? '')
+    if (problem !== undefined) return problem
+    try {
+      assertCallable(this.#parts.broker, caller, resource.agentId, exchange.request.headers)
+    } catch (error) {
+      if (error instanceof JsonRpcError) return error
+      throw error
+    }
+    return undefined
   }
 
   #forward(call: RestCall, body: Uint8Array | undefined): void | Promise<void> {
     const { exchange, caller, operation, resource } = call
     const { agentId, members } = resource
     const { headers, url = '' } = exchange.request
-    const { broker, gateway } = this.#parts
+    const { gateway } = this.#parts
     try {
-      const { speech, spoken } = exchange
-      const problem = speech && versionProblem(speech, spoken?.version ?? '')
-      if (problem !== undefined) throw problem
-      assertCallable(broker, caller, agentId, headers)
+      const refusal = this.#refusal(call)
+      if (refusal !== undefined) throw refusal
       const given = restRequest(operation, { ...queryMembers(operation, queryOf(url)), ...members }, body)
       const timeoutMs = nativeTimeoutMs(headers, given.params)
       return METHODS[operation].streams

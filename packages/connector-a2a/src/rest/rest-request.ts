@@ -4,7 +4,6 @@ import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError, MAX_JSON_DEPTH, parseJson } from '@signalbox/http-kit'
 
-import { ANY_KEYS } from '../gateway/agent-answer.ts'
 import type { Operation } from '../wire/index.ts'
 import { METHODS, parseForTranslation } from '../wire/index.ts'
 
@@ -16,7 +15,7 @@ export interface RestRequest {
 }
 
 /** The envelope is one level of the request. */
-const LIMITS = { ...ANY_KEYS, maxDepth: MAX_JSON_DEPTH - 1 }
+const LIMITS = { uniqueKeys: false, maxDepth: MAX_JSON_DEPTH - 1 }
 
 /** Operations that need no member in the body. Some clients send no body for them, others `null`. */
 const BODY_IS_OPTIONAL: ReadonlySet<Operation> = new Set<Operation>(['cancel', 'resubscribe'])

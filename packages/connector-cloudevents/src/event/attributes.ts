@@ -2,6 +2,7 @@ import { shownText } from '@signalbox/broker-core/internal'
 
 import { cloudEventsSdk } from './cloudevents-sdk.ts'
 import { invalidEvent } from './invalid-event.ts'
+import { MAX_ATTRIBUTE_LENGTH, MAX_TIME_LENGTH } from './limits.ts'
 import { hasPlainFormats } from './plain-formats.ts'
 
 /**
@@ -63,9 +64,13 @@ export function assertAttributes({ texts }: Attributes): void {
   }
   const specversion = texts.get('specversion')
   if (specversion !== '1.0') {
-    throw invalidEvent(`specversion is ${JSON.stringify(specversion)}; this server reads "1.0"`, 'specversion')
+    throw invalidEvent(`specversion is ${shownText(specversion ?? '')}; this server reads "1.0"`, 'specversion')
   }
   for (const [name, text] of texts) {
+    const most = name === 'time' ? MAX_TIME_LENGTH : MAX_ATTRIBUTE_LENGTH
+    if (text.length > most) {
+      throw invalidEvent(`the attribute ${name} has ${text.length} characters; it may have ${most}`, name)
+    }
     if (!PRINTABLE.test(text) && (!text.isWellFormed() || FORBIDDEN.test(text))) {
       throw invalidEvent(`the attribute ${name} contains a control character or an invalid Unicode character`, name)
     }

@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { MAX_JSON_DEPTH, MAX_JSON_PARTS, readJson, scanJson } from '@signalbox/http-kit'
+import { MAX_JSON_DEPTH, readJson, scanJson, scanLimits } from '@signalbox/http-kit'
 
 /** The member of an event's JSON form that contains the body, and its type. `none` is an event without data. */
 export type DataForm = 'none' | 'json' | 'text' | 'base64'
@@ -61,7 +61,7 @@ export function bodyMembers(body: Uint8Array): readonly string[] {
 }
 
 /** The event adds one level around its data. */
-const LIMITS = { maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0, maxParts: MAX_JSON_PARTS }
+const LIMITS = scanLimits({ maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0 })
 const NO_MEMBERS = { member(): void {} }
 
 /**

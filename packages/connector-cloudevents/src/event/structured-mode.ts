@@ -13,13 +13,20 @@ import { isJsonType } from './data-form.ts'
 import { isIntegerText, tagsOf } from './event-tags.ts'
 import type { IncomingEvent } from './incoming-event.ts'
 import { invalidEvent } from './invalid-event.ts'
-import { assertWithinLimits, BODY_LIMITS, MAX_ATTRIBUTES, MAX_BATCH_EVENTS, tooManyAttributes } from './limits.ts'
+import {
+  assertWithinLimits,
+  BATCH_LIMITS,
+  EVENT_LIMITS,
+  MAX_ATTRIBUTES,
+  MAX_BATCH_EVENTS,
+  tooManyAttributes,
+} from './limits.ts'
 
 /** Reads an event in structured mode (HTTP binding 3.2): the whole event is JSON. @throws CeError EVENT_INVALID */
 export function readStructured(body: Buffer): IncomingEvent {
   const text = textOf(body)
   const members = new Members(text)
-  assertWithinLimits(scanJson(text, BODY_LIMITS, members).exceeded)
+  assertWithinLimits(scanJson(text, EVENT_LIMITS, members).exceeded, EVENT_LIMITS)
   members.assertFew()
   return readEvent(parse(text), members)
 }
@@ -27,7 +34,7 @@ export function readStructured(body: Buffer): IncomingEvent {
 /** Reads a batch (HTTP binding 3.3): an array of events, possibly empty. @throws CeError EVENT_INVALID */
 export function readBatch(body: Buffer): readonly IncomingEvent[] {
   const text = textOf(body)
-  assertWithinLimits(scanJson(text, BODY_LIMITS, NO_MEMBERS).exceeded)
+  assertWithinLimits(scanJson(text, BATCH_LIMITS, NO_MEMBERS).exceeded, BATCH_LIMITS)
   const elements = elementTexts(text, MAX_BATCH_EVENTS + 1)
   if (elements.length > MAX_BATCH_EVENTS) {
     throw invalidEvent(`the batch has more than ${MAX_BATCH_EVENTS} events; send several batches`)
@@ -37,7 +44,7 @@ export function readBatch(body: Buffer): readonly IncomingEvent[] {
   return elements.map((element, i) => {
     try {
       const members = new Members(element)
-      scanJson(element, BODY_LIMITS, members)
+      scanJson(element, BATCH_LIMITS, members)
       members.assertFew()
       return readEvent(values[i], members)
     } catch (error) {

@@ -37,6 +37,7 @@ export const sendCommand = defineCeRoute({
   method: 'POST',
   summary: 'Sends a command and waits until a responder has executed or rejected it.',
   body: 'event',
+  needs: { action: 'send', types: ['commands'] },
   query: requestQuery(),
   run: (query, call) =>
     request('commands', query, call, 202, ({ channel }) => ({
@@ -51,6 +52,7 @@ export const sendQuery = defineCeRoute({
   method: 'POST',
   summary: 'Sends a query and returns the reply of a responder, as a CloudEvent.',
   body: 'event',
+  needs: { action: 'send', types: ['queries'] },
   query: requestQuery(),
   run: (query, call) =>
     request('queries', query, call, 200, ({ channel, reply }) => ({
@@ -92,6 +94,7 @@ export const sendResponse = defineCeRoute({
   method: 'POST',
   summary: "Answers a command or query: the event's data is the reply, or with `is_error` the reason of a rejection.",
   body: 'event',
+  needs: { action: 'respond', types: ['commands', 'queries'] },
   query: Type.Object(
     {
       request_id: Type.String({

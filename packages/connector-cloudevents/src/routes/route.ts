@@ -1,4 +1,4 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
 import { compileQuery } from '@signalbox/http-kit'
 import type { Identity, Settlements } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
@@ -53,6 +53,8 @@ interface RouteSource<Query extends TObject> {
   readonly summary: string
   /** The content of the body: ignored, one event, or events in any mode, batches included. */
   readonly body: 'ignored' | 'event' | 'events'
+  /** The permission that a caller needs on some channel for the route to be useful. @default none */
+  readonly needs?: { readonly action: PolicyAction; readonly types: readonly [ResourceType, ...ResourceType[]] }
   /** `true` if the call ends at once when the server shuts down. @default false */
   readonly endsAtShutdown?: boolean
   readonly query: Query
@@ -77,6 +79,7 @@ export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>)
     method: source.method,
     summary: source.summary,
     body: source.body,
+    ...(source.needs === undefined ? {} : { needs: source.needs }),
     endsAtShutdown: source.endsAtShutdown ?? false,
     answer: source.answer,
     query: Type.Object({ ...source.query.properties, ...ignoredBeside(source.query) }, STRICT),

@@ -26,6 +26,7 @@ export const sendEvent = defineCeRoute({
   method: 'POST',
   summary: 'Publishes the event to the current subscribers.',
   body: 'events',
+  needs: { action: 'send', types: ['events'] },
   query: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {
     const addressed = addressAll('events', broker, events, query.channel)
@@ -44,6 +45,7 @@ export const sendEventStore = defineCeRoute({
   method: 'POST',
   summary: 'Appends the event to an events store, and answers after it is durable.',
   body: 'events',
+  needs: { action: 'send', types: ['events_store'] },
   query: Type.Object({ channel: eventChannel(), ...DEDUPLICATION }, STRICT),
   async run(query, { broker, events }) {
     const addressed = deduplicated(addressAll('events_store', broker, events, query.channel), query)
@@ -63,6 +65,7 @@ export const queueSend = defineCeRoute({
   method: 'POST',
   summary: 'Stores the event in a queue, and answers after it is durable.',
   body: 'events',
+  needs: { action: 'send', types: ['queues'] },
   query: Type.Object(
     {
       channel: eventChannel(),

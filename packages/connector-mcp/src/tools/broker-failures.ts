@@ -1,9 +1,9 @@
 import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
-import type { BrokerError, BrokerErrorCode, PolicyAction } from '@signalbox/broker-core'
+import type { BrokerError, BrokerErrorCode, BrokerHandle, PolicyAction } from '@signalbox/broker-core'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import { failure } from './results.ts'
-import type { ToolOutcome } from './tool.ts'
+import type { Tool, ToolOutcome } from './tool.ts'
 
 /**
  * The result of each Broker error at this connector. Advice: a result with `isError: true`, whose text is the code,
@@ -56,6 +56,19 @@ export function brokerFailure(tool: string, error: unknown): ToolOutcome {
   const advice = missing === undefined ? answer.advice : 'Ask the user to grant it.'
   const outcome = failure(`${error.code}: ${sentence(error.message)} ${advice}`)
   return missing === undefined ? outcome : { ...outcome, missing }
+}
+
+/** Returns the outcome for a caller that may use the tool on no channel; `undefined` if there can be one. */
+export function refusalOfTool({ definition, needs }: Tool, broker: BrokerHandle): ToolOutcome | undefined {
+  const { action, patterns } = needs
+  const [first] = patterns
+  if (first === undefined || patterns.some((pattern) => broker.mayPermit(action, pattern))) return undefined
+  try {
+    broker.authorize(action, first, '*')
+  } catch (error) {
+    return brokerFailure(definition.name, error)
+  }
+  return undefined
 }
 
 /** Returns the action that only the caller's credentials do not allow. */

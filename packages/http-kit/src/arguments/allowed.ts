@@ -11,8 +11,11 @@ export function allowedBy(schema: TSchema): string {
       return 'true or false'
     case 'array':
       return 'an array of strings'
-    case 'object':
-      return keyword('additionalProperties') === undefined ? 'an object' : 'an object whose values are strings'
+    case 'object': {
+      if (keyword('additionalProperties') === undefined) return 'an object'
+      const most = keyword('maxProperties')
+      return `an object whose values are strings${typeof most === 'number' ? `, with at most ${most} keys` : ''}`
+    }
     case 'integer': {
       const minimum = JSON.stringify(keyword('minimum'))
       const maximum = JSON.stringify(keyword('maximum'))

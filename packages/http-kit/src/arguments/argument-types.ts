@@ -1,4 +1,4 @@
-import { CHANNEL_TYPES, channelNameProblem, isReservedChannel, MAX_CHANNEL_BYTES } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, channelNameProblem, isReservedChannel, MAX_CHANNEL_BYTES, MAX_TAGS } from '@signalbox/broker-core'
 import type { ChannelType, Tags } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
@@ -61,6 +61,7 @@ export function tags(more = '') {
       Type.Unsafe<Tags>({
         type: 'object',
         additionalProperties: { type: 'string' },
+        maxProperties: MAX_TAGS,
         default: {},
         description: `Pairs of strings.${more}`,
       }),

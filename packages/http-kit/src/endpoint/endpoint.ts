@@ -50,8 +50,8 @@ export interface EndpointOptions {
 /** The handler of an admitted request. A promise that rejects is answered like a thrown error. */
 export type Admitted<E extends HttpExchange> = (exchange: E, caller: ConnectionCaller) => void | Promise<void>
 
-/** Parsing a larger body can take milliseconds, and many may arrive at the same time. */
-const LARGE_BODY_BYTES = 65_536
+/** Parsing a larger body can take milliseconds, and many may arrive at the same time, in bytes. */
+export const LARGE_BODY_BYTES = 65_536
 
 const REFUSED_AT_SHUTDOWN = new Refusal('shutting_down', 'the server is shutting down; try again')
 

@@ -1,12 +1,14 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
+import { shownText } from '@signalbox/broker-core/internal'
+
 import type { BodyBudget } from '../body.ts'
 import { BodyRefused, JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
-import { countKeys, isJsonObject, MAX_JSON_DEPTH, MAX_JSON_PARTS, repeatedKey } from '../json.ts'
+import { countKeys, isJsonObject, limitText, repeatedKey, scanLimits } from '../json.ts'
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
-import type { MemberSink, ScanLimits } from './scan.ts'
+import type { MemberSink } from './scan.ts'
 import { scanJson } from './scan.ts'
 
 /** A message with a method and an id. */
@@ -47,6 +49,8 @@ export interface JsonRpcLimits {
   readonly maxDepth?: number
   /** Keys of all objects together; 0 is no limit. @default 0 */
   readonly maxKeys?: number
+  /** The keys that lead to the free-form member. @default everything is free */
+  readonly freeForm?: readonly string[]
   /**
    * Rejects a key that appears twice in any object of the message. Without it, only the envelope is checked.
    * @default false
@@ -59,6 +63,18 @@ export interface JsonRpcLimits {
 /** Values that need less memory than this are not counted, in bytes. */
 const FREE_VALUE_BYTES = 65_536
 
+/** A message whose text is within the limits, and whose values are not built yet. */
+export interface ScannedMessage {
+  /** The id's source text; absent if it cannot be read. */
+  readonly id: string | undefined
+  /** The source text of `method`, not checked. */
+  readonly methodText: string | undefined
+  /** The source text of `params`, not checked. */
+  readonly paramsText: string | undefined
+  /** Builds the values and checks the message. @throws as {@link parseJsonRpc} */
+  parse(): JsonRpcMessage
+}
+
 /**
  * Reads one JSON-RPC 2.0 message from the bytes of a request body or of an agent's response.
  *
@@ -67,32 +83,33 @@ const FREE_VALUE_BYTES = 65_536
  * @throws BodyRefused when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
+  return scanJsonRpc(body, limits).parse()
+}
+
+/** Checks a message's text as {@link parseJsonRpc}, and leaves the dear part, building its values, to the caller. */
+export function scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): ScannedMessage {
   const text = decode(body)
-  const scanLimits: ScanLimits = {
-    maxDepth: limits.maxDepth ?? MAX_JSON_DEPTH,
-    maxKeys: limits.maxKeys ?? 0,
-    maxParts: MAX_JSON_PARTS,
-  }
+  const bounds = scanLimits({ ...limits, maxKeys: limits.maxKeys ?? 0 })
   const envelope = new JsonRpcEnvelope(text)
-  const { exceeded, keys, valueBytes } = scanJson(text, scanLimits, envelope)
-  if (exceeded !== undefined) {
-    const reasons = {
-      depth: `it is nested deeper than ${scanLimits.maxDepth} levels`,
-      keys: `it has more than ${scanLimits.maxKeys} keys`,
-      parts: `it has more than ${MAX_JSON_PARTS} strings, objects and arrays`,
-    }
-    throw invalid(reasons[exceeded], envelope.readableId())
+  const { exceeded, keys, valueBytes } = scanJson(text, bounds, envelope)
+  if (exceeded !== undefined) throw invalid(`the body is ${limitText(exceeded, bounds)}`, envelope.readableId())
+  return {
+    id: envelope.readableId(),
+    methodText: envelope.methodText,
+    paramsText: envelope.paramsText,
+    parse() {
+      const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.charge(valueBytes) : undefined
+      if (refusal !== undefined) throw new BodyRefused(refusal)
+      const value = parseText(text)
+      if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
+      if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
+      const message = envelope.message(value)
+      if (limits.uniqueKeys === true && countKeys(value) !== keys) {
+        throw invalid(`the key ${shownText(repeatedKey(text) ?? '')} appears twice in one object`, envelope.readableId())
+      }
+      return message
+    },
   }
-  const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.charge(valueBytes) : undefined
-  if (refusal !== undefined) throw new BodyRefused(refusal)
-  const value = parseText(text)
-  if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
-  if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
-  const message = envelope.message(value)
-  if (limits.uniqueKeys === true && countKeys(value) !== keys) {
-    throw invalid(`the key ${JSON.stringify(repeatedKey(text))} appears twice in one object`, envelope.readableId())
-  }
-  return message
 }
 
 /** The parts of a refused request that its answer depends on. */
@@ -182,6 +199,14 @@ class JsonRpcEnvelope implements MemberSink {
         this.#error = this.#text.slice(start, end)
         break
     }
+  }
+
+  get methodText(): string | undefined {
+    return this.#method
+  }
+
+  get paramsText(): string | undefined {
+    return this.#params
   }
 
   /** Returns the id's source text if the envelope has one valid id. */

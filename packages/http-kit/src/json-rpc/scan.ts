@@ -6,18 +6,32 @@ export interface MemberSink {
   member(key: string, start: number, end: number): void
 }
 
-/** Limits of {@link scanJson}. */
+/** Limits of {@link scanJson}. A limit of 0 is none. */
 export interface ScanLimits {
   /** Containers within containers; the outermost counts. */
   readonly maxDepth: number
-  /** Keys of all objects together; 0 is no limit. */
+  /** Keys of all objects together. */
   readonly maxKeys: number
-  /** Strings, keys among them, objects and arrays together; 0 is no limit. */
+  /** Strings, keys among them, objects and arrays together. */
   readonly maxParts: number
+  /** Commas, each of which separates two members or elements. @default 0 */
+  readonly maxCommas?: number
+  /** Characters of a number or a literal. @default 0 */
+  readonly maxNumber?: number
+  /** Lower limits for the text outside one member. @default the limits above apply everywhere */
+  readonly outside?: OutsideLimits | undefined
+}
+
+/** Limits for the text outside a free-form member. */
+export interface OutsideLimits {
+  /** The keys that lead to the free-form member, from the outermost object; without keys, there is none. */
+  readonly member: readonly string[]
+  readonly maxKeys: number
+  readonly maxCommas: number
 }
 
 /** A limit on JSON text. */
-export type ExceededLimit = 'depth' | 'keys' | 'parts'
+export type ExceededLimit = 'depth' | 'keys' | 'parts' | 'commas' | 'number' | 'outside'
 
 /** The result of one pass over JSON text. */
 export interface Scan {
@@ -49,61 +63,114 @@ const CLOSE_BRACE = 125
  *
  * Invalid JSON gives an arbitrary result in linear time, and never an error: JSON.parse rejects it later.
  *
- * @returns the number of keys of all objects, and the limit that was exceeded, if any. The scan ends where the limit of
- * parts is exceeded, so that a large text costs little, and reports the members before that; with another limit it
- * reports all.
+ * @returns the number of keys of all objects, and the limit that was exceeded, if any. The scan ends where a limit other
+ * than the depth is exceeded, so that a large text costs little, and reports the members before that.
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
-  const { maxDepth, maxKeys, maxParts } = limits
+  const { maxDepth, outside } = limits
+  const most = (limit: number): number => (limit > 0 ? limit : Number.POSITIVE_INFINITY)
+  const mostKeys = most(limits.maxKeys)
+  const mostParts = most(limits.maxParts)
+  const mostCommas = most(limits.maxCommas ?? 0)
+  const mostNumber = most(limits.maxNumber ?? 0)
+  const path = outside?.member ?? NO_PATH
+  const mostOutsideKeys = outside?.maxKeys ?? mostKeys
+  const mostOutsideCommas = outside?.maxCommas ?? mostCommas
   const length = text.length
-  const mostParts = maxParts > 0 ? maxParts + 1 : -1
   let exceeded: ExceededLimit | undefined
   let depth = 0
   let keys = 0
   let parts = 0
   let containers = 0
   let commas = 0
+  /** Keys and commas in the free-form member. */
+  let freeKeys = 0
+  let freeCommas = 0
+  /** The number of keys of the path that lead to the current place. */
+  let onPath = 0
   let inArray = false
   let stringStart = 0
   let stringEnd = 0
   let key: string | undefined
   let valueStart = 0
+  /** The index after the last token that is no number, literal or blank. */
+  let tokenEnd = 0
   for (let at = 0; at < length; at++) {
     const char = text.charCodeAt(at)
     if (char === QUOTE) {
       const end = endOfString(text, at)
-      if (end === -1) break
-      if (++parts === mostParts) break
+      if (end === -1) {
+        tokenEnd = length
+        break
+      }
+      if (++parts > mostParts) {
+        exceeded ??= 'parts'
+        break
+      }
       stringStart = at
       stringEnd = end
       at = end
     } else if (char === COLON) {
-      if (++keys > maxKeys && maxKeys > 0) exceeded ??= 'keys'
+      keys++
+      if (onPath > 0 && onPath === path.length) freeKeys++
+      if (keys > mostKeys || keys - freeKeys > mostOutsideKeys) {
+        exceeded ??= keys > mostKeys ? 'keys' : 'outside'
+        break
+      }
       if (depth === 1 && !inArray) {
         key = keyText(text, stringStart, stringEnd)
         valueStart = at + 1
+        if (path[0] === key) onPath = 1
+      } else if (onPath > 0 && onPath < path.length && onPath === depth - 1) {
+        if (path[onPath] === keyText(text, stringStart, stringEnd)) onPath = depth
       }
     } else if (char === COMMA) {
+      if (at - tokenEnd > mostNumber && isLong(text, tokenEnd, at, mostNumber)) break
       commas++
+      if (onPath > 0) {
+        if (onPath >= depth) onPath = depth - 1
+        else if (onPath === path.length) freeCommas++
+      }
+      if (commas > mostCommas || commas - freeCommas > mostOutsideCommas) {
+        exceeded ??= commas > mostCommas ? 'commas' : 'outside'
+        break
+      }
       if (depth === 1 && key !== undefined) {
         report(text, key, valueStart, at, sink)
         key = undefined
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
-      if (++parts === mostParts) break
+      if (++parts > mostParts) {
+        exceeded ??= 'parts'
+        break
+      }
       containers++
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
+      if (at - tokenEnd > mostNumber && isLong(text, tokenEnd, at, mostNumber)) break
       if (depth === 1 && key !== undefined) {
         report(text, key, valueStart, at, sink)
         key = undefined
       }
+      if (onPath >= depth && onPath > 0) onPath = depth - 1
       depth--
-    }
+    } else continue
+    tokenEnd = at + 1
   }
-  if (parts === mostParts) exceeded ??= 'parts'
+  if (length - tokenEnd > mostNumber && isLong(text, tokenEnd, length, mostNumber)) exceeded ??= 'number'
   return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
+}
+
+const NO_PATH: readonly string[] = []
+
+/** Returns `true` if a number or a literal between two tokens is longer than allowed; long blanks are allowed. */
+function isLong(text: string, from: number, to: number, most: number): boolean {
+  let start = from
+  let end = to
+  while (start < end && isBlank(text.charCodeAt(start))) start++
+  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
+  return end - start > most
 }
 
 /** A token that opens or closes a container, or a key. `key` is empty for other tokens. */
