@@ -185,7 +185,8 @@ export class CeEndpoint {
       if (mode === 'batch' && route.body !== 'events') {
         throw unsupported(`${route.name} accepts one event at a time, no batch`)
       }
-      const isForbidden = (bytes: number): boolean => bytes > LARGE_BODY_BYTES && this.#isForbidden(exchange, route, caller)
+      const isForbidden = (bytes: number): boolean =>
+        bytes > LARGE_BODY_BYTES && this.#isForbidden(exchange, route, caller)
       if (isForbidden(Number(request.headers['content-length'] ?? 0))) return
       this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) => {
         try {

@@ -206,7 +206,11 @@ export class McpEndpoint {
   }
 
   /** Refuses a large call of a tool that the caller may use on no channel, before its arguments are built. */
-  #refuseTool(exchange: McpExchange, caller: ConnectionCaller, { id, methodText, paramsText }: ScannedMessage): boolean {
+  #refuseTool(
+    exchange: McpExchange,
+    caller: ConnectionCaller,
+    { id, methodText, paramsText }: ScannedMessage,
+  ): boolean {
     if (id === undefined || methodText !== '"tools/call"' || paramsText === undefined) return false
     const tool = this.#tools.get(memberText(paramsText, 'name')?.slice(1, -1) ?? '')
     const refused = tool && refusalOfTool(tool, caller.handle(this.#broker))

@@ -24,7 +24,8 @@ export const EVENT_LIMITS = scanLimits({ freeForm: ['data'] })
 /** @throws CeError EVENT_INVALID for a limit that a body exceeds */
 export function assertWithinLimits(exceeded: ExceededLimit | undefined, limits: ScanLimits): void {
   if (exceeded === undefined) return
-  const remedy = exceeded === 'parts' || exceeded === 'commas' ? '; send such data in binary mode, or as data_base64' : ''
+  const remedy =
+    exceeded === 'parts' || exceeded === 'commas' ? '; send such data in binary mode, or as data_base64' : ''
   throw invalidEvent(`the body is ${limitText(exceeded, limits)}${remedy}`)
 }
 

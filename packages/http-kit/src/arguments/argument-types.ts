@@ -1,4 +1,10 @@
-import { CHANNEL_TYPES, channelNameProblem, isReservedChannel, MAX_CHANNEL_BYTES, MAX_TAGS } from '@signalbox/broker-core'
+import {
+  CHANNEL_TYPES,
+  channelNameProblem,
+  isReservedChannel,
+  MAX_CHANNEL_BYTES,
+  MAX_TAGS,
+} from '@signalbox/broker-core'
 import type { ChannelType, Tags } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 

@@ -105,7 +105,10 @@ export function scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Scann
       if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
       const message = envelope.message(value)
       if (limits.uniqueKeys === true && countKeys(value) !== keys) {
-        throw invalid(`the key ${shownText(repeatedKey(text) ?? '')} appears twice in one object`, envelope.readableId())
+        throw invalid(
+          `the key ${shownText(repeatedKey(text) ?? '')} appears twice in one object`,
+          envelope.readableId(),
+        )
       }
       return message
     },
