@@ -332,3 +332,38 @@ function matches(glob: string, text: string): boolean {
       .replaceAll('?', '.')}$`,
   ).test(text)
 }
+
+test('S4 - a large body of a caller without any permission is refused as a small one, and audited', async () => {
+  const { http, api } = await serve(governed({ clients: 'somebody else' }))
+  // Not JSON: a refusal without reading it.
+  const large = `{${'['.repeat(100_000)}`
+  const args = `{"channel":"c","body":"${'x'.repeat(100_000)}","unknown":1}`
+  const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"queue_send","arguments":${args}}}`
+  const post = async (path: string, type: string, body: string): Promise<unknown> => {
+    const headers = { 'content-type': type, accept: 'application/json, text/event-stream' }
+    const answer = await fetch(`${http.url}${path}`, { method: 'POST', headers, body })
+    return { status: answer.status, body: await answer.json() }
+  }
+  expect(await post('/mcp', 'application/json', call)).toMatchObject({
+    status: 200,
+    body: {
+      id: 7,
+      result: {
+        isError: true,
+        content: [{ text: expect.stringContaining('does not let "anonymous" send on queues "*"') }],
+      },
+    },
+  })
+  expect(await post('/ce/queue/send?channel=c', 'application/cloudevents+json', large)).toMatchObject({
+    status: 403,
+    body: { data: { code: 'FORBIDDEN', action: 'send', pattern: 'queues' } },
+  })
+  const message = `{"jsonrpc":"2.0","id":8,"method":"message/send","params":{"a":"${'x'.repeat(100_000)}`
+  expect(await post('/a2a/agent', 'application/json', `${message}"}}`)).toMatchObject({
+    body: { id: 8, error: { code: -32011 } },
+  })
+  expect(await post('/a2a/agent/message:send', 'application/json', large)).toMatchObject({ status: 403 })
+  const metrics = await (await fetch(`${api.url}/metrics`)).text()
+  expect(metrics).toMatch(/broker_authorization_denials_total\{action="send",pattern="queues"\} 2\n/)
+  expect(metrics).toMatch(/broker_authorization_denials_total\{action="call",pattern="agents"\} 2\n/)
+})

@@ -93,16 +93,13 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
   let stringEnd = 0
   let key: string | undefined
   let valueStart = 0
-  /** The index after the last token that is no number, literal or blank. */
-  let tokenEnd = 0
+  /** The start of the current number or literal. */
+  let tokenStart = 0
   for (let at = 0; at < length; at++) {
     const char = text.charCodeAt(at)
     if (char === QUOTE) {
       const end = endOfString(text, at)
-      if (end === -1) {
-        tokenEnd = length
-        break
-      }
+      if (end === -1) break
       if (++parts > mostParts) {
         exceeded ??= 'parts'
         break
@@ -125,7 +122,6 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
         if (path[onPath] === keyText(text, stringStart, stringEnd)) onPath = depth
       }
     } else if (char === COMMA) {
-      if (at - tokenEnd > mostNumber && isLong(text, tokenEnd, at, mostNumber)) break
       commas++
       if (onPath > 0) {
         if (onPath >= depth) onPath = depth - 1
@@ -148,30 +144,27 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
       if (++depth > maxDepth) exceeded ??= 'depth'
       if (depth === 1) inArray = char === OPEN_BRACKET
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
-      if (at - tokenEnd > mostNumber && isLong(text, tokenEnd, at, mostNumber)) break
       if (depth === 1 && key !== undefined) {
         report(text, key, valueStart, at, sink)
         key = undefined
       }
       if (onPath >= depth && onPath > 0) onPath = depth - 1
       depth--
-    } else continue
-    tokenEnd = at + 1
+    } else {
+      if (isBlank(char)) {
+        if (at === tokenStart) tokenStart = at + 1
+      } else if (at - tokenStart >= mostNumber) {
+        exceeded ??= 'number'
+        break
+      }
+      continue
+    }
+    tokenStart = at + 1
   }
-  if (length - tokenEnd > mostNumber && isLong(text, tokenEnd, length, mostNumber)) exceeded ??= 'number'
   return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
 }
 
 const NO_PATH: readonly string[] = []
-
-/** Returns `true` if a number or a literal between two tokens is longer than allowed; long blanks are allowed. */
-function isLong(text: string, from: number, to: number, most: number): boolean {
-  let start = from
-  let end = to
-  while (start < end && isBlank(text.charCodeAt(start))) start++
-  while (end > start && isBlank(text.charCodeAt(end - 1))) end--
-  return end - start > most
-}
 
 /** A token that opens or closes a container, or a key. `key` is empty for other tokens. */
 export interface JsonToken {
