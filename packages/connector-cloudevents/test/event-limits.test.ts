@@ -61,6 +61,27 @@ test('limits - an event over the limit of depth, keys or attributes is refused b
   })
 })
 
+test('limits - an attribute has at most 8,192 characters, a time 64, and one too long is not parsed', async () => {
+  const { post } = await openCe()
+  const send = (members: object): Promise<unknown> =>
+    post('queue/send?channel=c', JSON.stringify({ ...event(), ...members }), STRUCTURED)
+  expect(await send({ source: `/${'a'.repeat(8_191)}`, ext: 'x'.repeat(8_192) })).toMatchObject({ status: 202 })
+  for (const name of ['source', 'subject', 'type', 'id', 'dataschema', 'ext']) {
+    expect(await send({ [name]: 'a'.repeat(8_193) }), name).toMatchObject({
+      status: 400,
+      message: `invalid CloudEvent: the attribute ${name} has 8193 characters; it may have 8192`,
+    })
+  }
+  expect(await send({ time: `2026-01-01T00:00:00.${'0'.repeat(50)}Z` })).toMatchObject({
+    status: 400,
+    message: 'invalid CloudEvent: the attribute time has 71 characters; it may have 64',
+  })
+  expect(await post('queue/send?channel=c', withMembers(`"ext":${'1'.repeat(1_001)}`), STRUCTURED)).toMatchObject({
+    status: 400,
+    message: expect.stringContaining('a number of more than 1000 characters'),
+  })
+})
+
 test('limits - a batch has at most 1,000 events', async () => {
   const { post, user } = await openCe()
   expect(await post('queue/send?channel=c', batch(1001), BATCH)).toMatchObject({

@@ -2,9 +2,11 @@ import type { Attack } from '../attack.ts'
 import { agentLoops } from './agent-loops.ts'
 import { channelList } from './channel-list.ts'
 import { connections } from './connections.ts'
+import { dearBodies } from './dear-bodies.ts'
 import { deepAgentReplies } from './deep-agent-replies.ts'
 import { denials } from './denials.ts'
 import { flood } from './flood.ts'
+import { forbiddenBodies } from './forbidden-bodies.ts'
 import { globs } from './globs.ts'
 import { groupMember } from './group-member.ts'
 import { heldValues } from './held-values.ts'
@@ -33,6 +35,8 @@ export const ATTACKS: readonly Attack[] = [
   hostileHeaders,
   hostileEvents,
   hostileFilters,
+  dearBodies,
+  forbiddenBodies,
   heldValues,
   waitingCommands,
   slowReaders,
