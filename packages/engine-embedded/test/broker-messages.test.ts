@@ -21,6 +21,11 @@ test.each(Object.entries(SENDS))('broker - %s refuses what is no message, naming
     [{ ...text('x'), metadata: 7 }, 'metadata', 'a string'],
     [{ ...text('x'), tags: { a: 'fine', b: 1 } }, 'tags.b', 'a string'],
     [{ ...text('x'), tags: { a: undefined } }, 'tags.a', 'a string'],
+    [
+      { ...text('x'), tags: Object.fromEntries(Array.from({ length: 257 }, (_, i) => [`k${i}`, ''])) },
+      'tags',
+      'at most 256 tags (257 are given)',
+    ],
   ]
   for (const [message, field, allowed] of wrong) {
     const error = await failure(send(broker.as(ALICE), message as MessageInput))
