@@ -134,10 +134,12 @@ function mcp(bytes: number): readonly DearRequest[] {
   ]
 }
 
+function rpc(method: string, params: string): string {
+  return `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`
+}
+
 function a2a(bytes: number): readonly DearRequest[] {
   const path = `/a2a/${DEAR_AGENT}`
-  const rpc = (method: string, params: string): string =>
-    `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`
   return [
     ...named(
       'a2a',

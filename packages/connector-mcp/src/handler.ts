@@ -18,9 +18,7 @@ import {
   jsonHeadersProblem,
   JsonRpcError,
   LARGE_BODY_BYTES,
-  MAX_JSON_KEYS,
   MCP_LOCAL_HOSTS,
-  memberText,
   OpenStreams,
   scanJsonRpc,
   Settlements,
@@ -31,6 +29,8 @@ import { callKey, Calls } from './calls.ts'
 import type { ExchangeEnvironment } from './mcp-exchange.ts'
 import { McpExchange } from './mcp-exchange.ts'
 import {
+  calledTool,
+  MESSAGE_LIMITS,
   readArguments,
   readCancelledId,
   readProgressToken,
@@ -65,9 +65,6 @@ import { negotiate, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.
 import { newSessionId } from './wire/session.ts'
 import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
-
-/** The limits of a message. The parameters of `agent_query` are free: they belong to the agent. */
-const LIMITS = { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, freeForm: ['params', 'arguments', 'params'] }
 
 /** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
 export class McpEndpoint {
@@ -187,7 +184,7 @@ export class McpEndpoint {
   #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void {
     let message: JsonRpcMessage
     try {
-      const scanned = scanJsonRpc(body, { ...LIMITS, budget: exchange.hold })
+      const scanned = scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
       if (body.byteLength > LARGE_BODY_BYTES && this.#refuseTool(exchange, caller, scanned)) return
       message = scanned.parse()
     } catch (error) {
@@ -206,20 +203,16 @@ export class McpEndpoint {
   }
 
   /** Refuses a large call of a tool that the caller may use on no channel, before its arguments are built. */
-  #refuseTool(
-    exchange: McpExchange,
-    caller: ConnectionCaller,
-    { id, methodText, paramsText }: ScannedMessage,
-  ): boolean {
-    if (id === undefined || methodText !== '"tools/call"' || paramsText === undefined) return false
-    const tool = this.#tools.get(memberText(paramsText, 'name')?.slice(1, -1) ?? '')
+  #refuseTool(exchange: McpExchange, caller: ConnectionCaller, scanned: ScannedMessage): boolean {
+    const { id } = scanned
+    const tool = calledTool(this.#tools, scanned)
     const refused = tool && refusalOfTool(tool, caller.handle(this.#broker))
-    if (tool === undefined || refused === undefined) return false
+    if (id === undefined || refused === undefined) return false
     exchange.method = 'tools/call'
-    exchange.tool = tool.definition.name
-    if (refused.missing === undefined || !exchange.refuseScope(id, refused.missing)) {
-      exchange.succeed(id, resultMembers(refused), 'tool_error')
-    }
+    exchange.tool = tool?.definition.name
+    const { missing } = refused
+    if (missing !== undefined && exchange.refuseScope(id, missing)) return true
+    exchange.succeed(id, resultMembers(refused), 'tool_error')
     return true
   }
 

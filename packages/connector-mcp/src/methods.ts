@@ -1,6 +1,14 @@
 import { shownText } from '@signalbox/broker-core/internal'
-import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
-import { idKey, isIdText, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText } from '@signalbox/http-kit'
+import type { JsonObject, JsonRpcRequest, ScannedMessage } from '@signalbox/http-kit'
+import {
+  idKey,
+  isIdText,
+  isJsonObject,
+  JSON_RPC_CODES,
+  JsonRpcError,
+  MAX_JSON_KEYS,
+  memberText,
+} from '@signalbox/http-kit'
 
 import type { CallRetry } from './input/request-state.ts'
 import { MAX_WATCHED } from './tasks/task-stream.ts'
@@ -67,6 +75,18 @@ export function readInputResponses({ id, method, params }: JsonRpcRequest): Json
 
 /** Characters of a task id, far more than those of this server have. */
 const MAX_TASK_ID = 256
+
+/** The limits of a message. The parameters of `agent_query` are free: they belong to the agent. */
+export const MESSAGE_LIMITS = { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, freeForm: ['params', 'arguments', 'params'] }
+
+/** Returns the tool that a message calls, if its text names one without escapes. */
+export function calledTool(
+  tools: ReadonlyMap<string, Tool>,
+  { methodText, paramsText }: ScannedMessage,
+): Tool | undefined {
+  if (methodText !== '"tools/call"' || paramsText === undefined) return undefined
+  return tools.get(memberText(paramsText, 'name')?.slice(1, -1) ?? '')
+}
 
 /** Returns the tool that `tools/call` names. @throws JsonRpcError -32602 for an unknown tool */
 export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | undefined, id: string): Tool {

@@ -68,7 +68,7 @@ export function limitText(exceeded: ExceededLimit, { maxDepth, maxKeys, outside 
       return `JSON of more than ${MAX_JSON_COMMAS} elements`
     case 'number':
       return `JSON with a number of more than ${MAX_JSON_NUMBER} characters`
-    case 'outside': {
+    default: {
       const free = outside?.member.join('.') ?? ''
       const where = free === '' ? '' : ` outside ${free}`
       return `JSON of more than ${MAX_REQUEST_KEYS} keys or ${MAX_REQUEST_COMMAS} elements${where}`

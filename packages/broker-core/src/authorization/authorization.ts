@@ -16,7 +16,7 @@ const SLICE_MS = 5
 /** The rules that apply to one caller, action and resource type, and cached decisions by channel. */
 interface Right {
   readonly rules: readonly PolicyRule[]
-  /** Whether the rules may allow any channel; undefined until it is asked for. */
+  /** `true` if the rules may allow any channel; undefined until a caller asks. */
   mayAllow?: boolean
   readonly decisions: Map<string, boolean>
 }

@@ -68,7 +68,6 @@ const CLOSE_BRACE = 125
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
   const { maxDepth, outside } = limits
-  const most = (limit: number): number => (limit > 0 ? limit : Number.POSITIVE_INFINITY)
   const mostKeys = most(limits.maxKeys)
   const mostParts = most(limits.maxParts)
   const mostCommas = most(limits.maxCommas ?? 0)
@@ -165,6 +164,10 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
 }
 
 const NO_PATH: readonly string[] = []
+
+function most(limit: number): number {
+  return limit > 0 ? limit : Number.POSITIVE_INFINITY
+}
 
 /** A token that opens or closes a container, or a key. `key` is empty for other tokens. */
 export interface JsonToken {
