@@ -6,7 +6,8 @@ export interface DearRequest {
   readonly surface: Surface
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  /** Builds the body: all together would take gigabytes. */
+  body(): string
   /** `true` for up to 10 MB of free-form parameters of an agent, whose limit is higher. */
   readonly freeForm: boolean
 }
@@ -90,7 +91,7 @@ function named(
       surface,
       path,
       headers,
-      body: body(text),
+      body: () => body(text),
       freeForm,
     })),
   )
@@ -206,7 +207,7 @@ function ce(bytes: number): readonly DearRequest[] {
         surface: 'ce' as const,
         path: '/ce/send/event',
         headers: EVENT_TYPE,
-        body: event({ [attribute]: long(text) }),
+        body: () => event({ [attribute]: long(text) }),
         freeForm: false,
       })),
     ),

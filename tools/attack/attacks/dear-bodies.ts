@@ -17,7 +17,7 @@ const SURFACES: readonly Surface[] = ['mcp', 'a2a', 'ce', 'management']
 function ask(scene: Scene, caller: Caller, { surface, path, headers, body }: DearRequest): Promise<unknown> {
   const isManagement = surface === 'management'
   const asked = isManagement ? scene.operator : caller
-  return scene.tally.of(asked.ask('POST', isManagement ? scene.api + path : path, { headers, body }))
+  return scene.tally.of(asked.ask('POST', isManagement ? scene.api + path : path, { headers, body: body() }))
 }
 
 /** Resolves with the CPU time of the longest tick during a request; the better of two, as other work may join one. */
