@@ -7,7 +7,7 @@ export interface DearRequest {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   /** Builds the body: all together would take gigabytes. */
-  body(): string
+  readonly body: () => string
   /** `true` for up to 10 MB of free-form parameters of an agent, whose limit is higher. */
   readonly freeForm: boolean
 }

@@ -52,13 +52,12 @@ test('fair turns - at most one piece of work runs in a tick of the event loop', 
 
 test('fair turns - an account that blocked the loop for long rests, and the others do not wait for it', async () => {
   const ran = await order(new FairTurns(), [
-    ['dear', 30],
+    ['dear', 95],
     ['dear', 0],
     ['cheap', 0],
     ['cheap', 0],
-    ['cheap', 0],
   ])
-  expect(ran).toEqual(['dear', 'cheap', 'cheap', 'cheap', 'dear'])
+  expect(ran).toEqual(['dear', 'cheap', 'cheap', 'dear'])
 })
 
 test('fair turns - work may ask for its next piece, and an error of one piece does not keep the others', async () => {
