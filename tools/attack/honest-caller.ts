@@ -35,8 +35,8 @@ const TIMEOUT_MS = 30_000
 class Honest {
   readonly #order: HonestOrder
   #agent: Agent
-  readonly #times: number[] = []
-  readonly #errors: Record<string, number> = {}
+  #times: number[] = []
+  #errors: Record<string, number> = {}
   readonly #done: Promise<void>
   #stopped = false
 
@@ -50,9 +50,17 @@ class Honest {
     this.#stopped = true
     await this.#done
     this.#agent.destroy()
+    return this.take()
+  }
+
+  /** Returns the figures since the last call. */
+  take(): HonestFigures {
     const times = this.#times
+    const errors = this.#errors
+    this.#times = []
+    this.#errors = {}
     const at = (p: number): number => (times.length === 0 ? 0 : quantile(times, p))
-    return { requests: times.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1), errors: this.#errors }
+    return { requests: times.length, p50Ms: at(0.5), p99Ms: at(0.99), maxMs: at(1), errors }
   }
 
   async #run(): Promise<void> {
@@ -126,5 +134,6 @@ serveCalls({
   start: (order: HonestOrder): void => {
     honest = new Honest(order)
   },
+  take: () => honest?.take(),
   stop: () => honest?.stop(),
 })

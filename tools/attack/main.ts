@@ -1,19 +1,28 @@
 import { parseArgs } from 'node:util'
 
+import { pinLoad } from '../harness/process-cpu.ts'
 import { exitOnSignals } from '../harness/signals.ts'
-import { SERVER_KINDS } from './server-kind.ts'
+import type { AttackReport } from './attack-report.ts'
+import { ENGINE_NAMES, SERVER_KINDS } from './server-kind.ts'
 import { ATTACKS } from './attacks/index.ts'
 import { summary } from './report.ts'
+import { commitOf, comparison, readResults, writeResults } from './result-file.ts'
 import { attack } from './run.ts'
 
 const HELP = `npm run attack -- [options]
 
 Attacks real servers while another caller sends and receives, and reports the answers of both. Exits with 1 if a
-process died, the other caller got an error, or a limit did not hold.
+process died or used too much memory, the other caller got an error or waited too long, one tick of the event loop took
+too long, or a limit did not hold.
 
-  --attack A,…   only these attacks; a prefix such as "limit" selects several
-  --server K     only this kind: default, or guarded (tokens, a policy, a heap of 512 MB)
-  --quick        smaller counts and shorter floods
+  --attack A,…       only these attacks; a prefix such as "limit" selects several
+  --server K         only this kind: default, or guarded (tokens, a policy, a heap of 512 MB)
+  --engine E         embedded (the default), nats, or all
+  --quick            smaller counts and shorter floods
+  --checkout DIR     attacks the server of another checkout, such as that of the commit before
+  --json FILE        writes the results to a file, after each attack
+  --compare FILE     also prints a Markdown table of these results and the new ones; FILE,FILE compares two files
+                     and attacks nothing
 
 Attacks:
 
@@ -24,24 +33,45 @@ function log(line: string): void {
   process.stderr.write(`${line}\n`)
 }
 
+/** Returns the names of which an option selects one, or all. */
+function chosen<T extends string>(option: string, value: string | undefined, names: readonly T[]): readonly T[] {
+  const found = names.filter((name) => value === undefined || value === 'all' || value === name)
+  if (found.length === 0) throw new Error(`${option} ${value}: it must be ${names.join(', ')} or all`)
+  return found
+}
+
 const { values } = parseArgs({
   options: {
     attack: { type: 'string' },
     server: { type: 'string' },
+    engine: { type: 'string', default: 'embedded' },
     quick: { type: 'boolean', default: false },
+    checkout: { type: 'string' },
+    json: { type: 'string' },
+    compare: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
 exitOnSignals()
+const [before, after] = (values.compare?.split(',') ?? []).map(readResults)
 if (values.help) {
   process.stdout.write(HELP)
+} else if (before !== undefined && after !== undefined) {
+  process.stdout.write(comparison(before, after))
 } else {
+  const { quick, checkout, json } = values
   const prefixes = values.attack?.split(',') ?? ['']
   const attacks = ATTACKS.filter(({ name }) => prefixes.some((prefix) => name.startsWith(prefix)))
   if (attacks.length === 0) throw new Error(`--attack ${values.attack}: no such attack; --help lists them`)
-  const kinds = SERVER_KINDS.filter((kind) => values.server === undefined || values.server === kind)
-  if (kinds.length === 0) throw new Error(`--server ${values.server}: it must be ${SERVER_KINDS.join(' or ')}`)
-  const reports = await attack({ attacks, kinds, quick: values.quick, log })
+  const engines = chosen('--engine', values.engine, ENGINE_NAMES)
+  const kinds = chosen('--server', values.server, SERVER_KINDS)
+  const head = { commit: commitOf(checkout), at: new Date().toISOString(), quick }
+  const onReport = (reports: readonly AttackReport[]): void => {
+    if (json !== undefined) writeResults(json, { ...head, reports })
+  }
+  const cores = pinLoad()
+  const reports = await attack({ attacks, engines, kinds, quick, repeat: true, checkout, cores, log, onReport })
   process.stdout.write(summary(reports))
-  process.exitCode = reports.some(({ problems }) => problems.length > 0) ? 1 : 0
+  if (before !== undefined) process.stdout.write(comparison(before, { ...head, reports }))
+  process.exitCode = reports.some(({ problems, late }) => problems.length + late.length > 0) ? 1 : 0
 }

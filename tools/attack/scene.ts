@@ -1,13 +1,17 @@
 import type { MeasuredProcess } from '../harness/measured-process.ts'
 import type { Sample } from '../harness/prometheus.ts'
-import type { ServerKind } from './server-kind.ts'
-import type { Identity } from './caller.ts'
+import type { EngineName, ServerKind } from './server-kind.ts'
+import type { Answer, Identity } from './caller.ts'
 import { Caller } from './caller.ts'
 import type { Identities } from './identities.ts'
 import { Tally } from './tally.ts'
 import { metricsOf, valueOf } from './watch.ts'
 
+/** The CPU time that a single request may take in one tick of the event loop, in milliseconds. */
+const MOST_SINGLE_MS = 50
+
 export interface SceneOptions {
+  readonly engine: EngineName
   readonly kind: ServerKind
   readonly http: string
   readonly api: string
@@ -18,18 +22,22 @@ export interface SceneOptions {
 
 /** A server under attack, with its attackers and other callers. */
 export class Scene {
+  readonly engine: EngineName
   readonly kind: ServerKind
   readonly http: string
   readonly api: string
   readonly process: MeasuredProcess
   readonly tally = new Tally()
+  /** The times that were too long. */
+  readonly late: string[] = []
   readonly operator: Caller
   readonly #identities: Identities
   readonly #quick: boolean
   readonly #callers = new Map<string, Caller>()
   readonly #held = new DisposableStack()
 
-  constructor({ kind, http, api, process, identities, quick }: SceneOptions) {
+  constructor({ engine, kind, http, api, process, identities, quick }: SceneOptions) {
+    this.engine = engine
     this.kind = kind
     this.http = http
     this.api = api
@@ -94,6 +102,20 @@ export class Scene {
   /** Returns the share of one attacker for a limit of which an address has half and a ClientID has a separate limit. */
   async callerLimit(limit: string, ofClientId: number): Promise<number> {
     return this.guarded ? ofClientId : Math.floor((await this.processLimit(limit)) / 2)
+  }
+
+  /**
+   * Sends one request while the attackers send no other, and records the time if a tick of the event loop takes more
+   * CPU time than `mostMs` until its answer.
+   */
+  async single(name: string, request: () => Promise<Answer>, mostMs = MOST_SINGLE_MS): Promise<Answer | undefined> {
+    await this.process.call('longestTurn', 'single')
+    const answer = await this.tally.of(request())
+    const turnMs = await this.process.call<number>('longestTurn', 'single')
+    if (turnMs > mostMs) {
+      this.late.push(`${name}: a tick took ${turnMs.toFixed(0)} ms of CPU, and ${mostMs} are allowed`)
+    }
+    return answer
   }
 
   /** Waits until the condition holds, for at most a minute. */

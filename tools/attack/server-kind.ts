@@ -2,3 +2,8 @@
 export type ServerKind = 'default' | 'guarded'
 
 export const SERVER_KINDS: readonly ServerKind[] = ['default', 'guarded']
+
+/** The storage of the server under attack, as the setting `ENGINE` names it. */
+export type EngineName = 'embedded' | 'nats'
+
+export const ENGINE_NAMES: readonly EngineName[] = ['embedded', 'nats']

@@ -1,9 +1,8 @@
-import { execFileSync } from 'node:child_process'
-import { cpus } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
+import { pinLoad } from '../harness/process-cpu.ts'
 import { exitOnSignals } from '../harness/signals.ts'
 import { describeProfiles } from './profile.ts'
 import type { Report } from './report.ts'
@@ -24,23 +23,6 @@ Measures the goals of the performance budget; prints a table and writes it, with
   --profile         writes CPU profiles of the measured processes and prints the hottest functions; do not use the measurements
   --must            exit with 1 when a goal's "must" is missed
 `
-
-const CORE = 0
-const LOAD_CORE = 1
-
-/**
- * Pins the load, which is this process, to another core than the measured processes. Returns `undefined` if it cannot
- * pin.
- */
-function pin(): number | undefined {
-  if (cpus().length < 2) return undefined
-  try {
-    execFileSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)], { stdio: 'ignore' })
-    return CORE
-  } catch {
-    return undefined
-  }
-}
 
 function chosenRows(only: readonly string[] | undefined): readonly Row[] {
   if (only === undefined) return ROWS
@@ -82,7 +64,7 @@ async function main(): Promise<number> {
     roundMs: values.quick ? 500 : 2000,
     warmUpMs: values.quick ? 500 : 3000,
     quick: values.quick,
-    core: pin(),
+    core: pinLoad()?.measured,
     folder: folder.path,
     profiles: values.profile ? join(RESULTS, `profiles-${at.replaceAll(':', '-').slice(0, 19)}`) : undefined,
     log: (line) => process.stderr.write(`${line}\n`),

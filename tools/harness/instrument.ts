@@ -29,7 +29,8 @@ async function collectGarbage(): Promise<void> {
   }
 }
 
-let turns: { timer: NodeJS.Timeout; longestMicros: number } | undefined
+/** The longest tick in microseconds since each reader read it. */
+let turns: { timer: NodeJS.Timeout; longest: Map<string, number> } | undefined
 
 /**
  * Measures the CPU time of the event loop's ticks: unlike the delay, it does not grow when other processes use the
@@ -42,9 +43,10 @@ function startTurns(): void {
     const now = process.threadCpuUsage()
     const used = now.user - before.user + now.system - before.system
     before = now
-    if (turns !== undefined) turns.longestMicros = Math.max(turns.longestMicros, used)
+    if (turns === undefined) return
+    for (const [reader, longest] of turns.longest) if (used > longest) turns.longest.set(reader, used)
   }
-  turns = { timer: setInterval(look, RESOLUTION_MS).unref(), longestMicros: 0 }
+  turns = { timer: setInterval(look, RESOLUTION_MS).unref(), longest: new Map() }
 }
 
 let delay: ReturnType<typeof monitorEventLoopDelay> | undefined
@@ -80,8 +82,12 @@ if (isMainThread && process.send !== undefined) {
     },
     writeProfiles: () => profiler?.stop(profiles ?? ''),
     startTurns,
-    /** The CPU time of the longest tick since the start, in milliseconds. */
-    longestTurn: () => (turns?.longestMicros ?? 0) / 1000,
+    /** The CPU time of the longest tick since the last call of this reader, in milliseconds; 0 at its first call. */
+    longestTurn: (reader: string): number => {
+      const micros = turns?.longest.get(reader) ?? 0
+      turns?.longest.set(reader, 0)
+      return micros / 1000
+    },
     startLoopDelay: () => {
       delay ??= monitorEventLoopDelay({ resolution: RESOLUTION_MS })
       delay.reset()

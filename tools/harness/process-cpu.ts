@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { cpus } from 'node:os'
 
 /** The duration of a tick of `/proc/PID/stat`, in microseconds. */
 const TICK_MICROS = 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
@@ -17,4 +18,38 @@ export function cpuMicrosOf(pid: number): number {
     .slice(11, 13)
     .map(Number)
   return (user + system) * TICK_MICROS
+}
+
+/** Returns the time that all cores together have spent on any process, or on other virtual machines, in microseconds. */
+export function machineCpuMicros(): number {
+  const [, ...times] = (readFileSync('/proc/stat', 'utf8').split('\n')[0] ?? '').split(/ +/).map(Number)
+  const [user = 0, nice = 0, system = 0, , , interrupts = 0, softInterrupts = 0, stolen = 0] = times
+  return (user + nice + system + interrupts + softInterrupts + stolen) * TICK_MICROS
+}
+
+/** The cores of a run that pins its processes. */
+export interface Cores {
+  /** The core of the measured process. */
+  readonly measured: number
+  /** The core of its load, which includes this process. */
+  readonly load: number
+}
+
+/**
+ * Pins the load, which is this process, to another core than the measured processes. Returns `undefined` if it cannot
+ * pin.
+ */
+export function pinLoad(): Cores | undefined {
+  const cores = { measured: 0, load: 1 }
+  return cpus().length >= 2 && pin(process.pid, cores.load) ? cores : undefined
+}
+
+/** Moves all threads of a process to these cores; returns false if that is not possible. */
+export function pin(pid: number, ...cores: readonly number[]): boolean {
+  try {
+    execFileSync('taskset', ['-acp', cores.join(','), String(pid)], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
 }

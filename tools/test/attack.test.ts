@@ -6,8 +6,11 @@ import { rebinding } from '../attack/attacks/rebinding.ts'
 import { figuresOf } from '../attack/report.ts'
 import { attack } from '../attack/run.ts'
 
+/** Other tests run at the same time: times are not judged. */
+const QUICK = { quick: true, repeat: false, log: () => {} }
+
 test('attack - the tool attacks a server, and the other caller is served', async () => {
-  const [report] = await attack({ attacks: [rebinding], kinds: ['guarded'], quick: true, log: () => {} })
+  const [report] = await attack({ attacks: [rebinding], engines: ['embedded'], kinds: ['guarded'], ...QUICK })
   expect(report?.problems, report && figuresOf(report)).toEqual([])
   expect(report?.lives).toBe(true)
   expect(report?.honest.requests).toBeGreaterThan(0)
@@ -25,7 +28,7 @@ test('attack - a server that dies, and an attack that exceeds a limit, are probl
         await scene.process.kill()
       }),
   }
-  const [report] = await attack({ attacks: [deadly], kinds: ['default'], quick: true, log: () => {} })
+  const [report] = await attack({ attacks: [deadly], engines: ['embedded'], kinds: ['default'], ...QUICK })
   expect(report?.lives).toBe(false)
   expect(report?.problems[0]).toBe('it was served')
   expect(report?.problems[1]).toContain('the process died')
