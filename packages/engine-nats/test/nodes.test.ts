@@ -41,6 +41,25 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     }
   })
 
+  test('limits - two nodes exceed the limit of durable groups by one at most', async () => {
+    const server = await startServer()
+    const options = { maxDurableGroups: 3 }
+    const [one, two] = [await openNode(server, options), await openNode(server, options)]
+    await publish(one, 1)
+    await vi.waitFor(async () => expect(await two.channels.info('events_store', 's')).toBeDefined(), PATIENT)
+    const join = (node: NatsEngine, group: string) =>
+      node.eventsStore.subscribe('s', { from: 'first' }, { group, durable: true }, () => {})
+    await Promise.all([join(one, 'first'), join(two, 'second')])
+    const late = Array.from({ length: 20 }, (_, index) => join(index % 2 === 0 ? one : two, `late-${index}`))
+    const settled = await Promise.allSettled(late)
+    const made = settled.filter(({ status }) => status === 'fulfilled').length
+    expect(made).toBeGreaterThanOrEqual(1)
+    expect(made).toBeLessThanOrEqual(2)
+    for (const outcome of settled) {
+      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'GROUP_LIMIT' })
+    }
+  })
+
   test('CL-1 - a receive that waits on one node for a queue that another one creates is served', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]

@@ -31,6 +31,12 @@ export function groupConsumer({ group, durable }: GroupName): string {
 }
 
 /**
+ * The creations of durable groups of each node, by stream: they run one after the other, so that each counts the groups
+ * before it.
+ */
+const making = new WeakMap<Parts, Map<string, Promise<void>>>()
+
+/**
  * Creates the consumer of a group, unless it exists: its position begins at `start`.
  * @throws BrokerError GROUP_LIMIT, ENGINE_UNAVAILABLE
  */
@@ -40,9 +46,26 @@ export async function ensureGroupConsumer(
   name: GroupName,
   start: number,
 ): Promise<void> {
-  const { connection, settings } = parts
   if (await exists(parts, channel, name)) return
-  if (name.durable && (await hasMaxGroups(parts, channel))) throw groupLimit(channel.name, settings.maxDurableGroups)
+  if (!name.durable) return create(parts, channel, name, start)
+  const own = making.get(parts) ?? new Map<string, Promise<void>>()
+  making.set(parts, own)
+  const before = own.get(channel.stream)
+  const made = (async () => {
+    await before?.catch(() => {})
+    if (await hasMaxGroups(parts, channel)) throw groupLimit(channel.name, parts.settings.maxDurableGroups)
+    await create(parts, channel, name, start)
+  })()
+  own.set(channel.stream, made)
+  try {
+    await made
+  } finally {
+    if (own.get(channel.stream) === made) own.delete(channel.stream)
+  }
+}
+
+async function create(parts: Parts, channel: StoredChannel, name: GroupName, start: number): Promise<void> {
+  const { connection, settings } = parts
   const config: Partial<ConsumerConfig> = {
     durable_name: groupConsumer(name),
     ack_policy: AckPolicy.Explicit,
@@ -73,7 +96,7 @@ function exists({ connection }: Parts, { stream }: StoredChannel, name: GroupNam
   })
 }
 
-/** Returns whether the store may have no further durable group. Groups that are created at the same time may exceed it. */
+/** Returns whether the store may have no further durable group. Other nodes may create one at the same time. */
 async function hasMaxGroups({ connection, settings }: Parts, { stream }: StoredChannel): Promise<boolean> {
   const { consumers, streams } = connection.manager
   return connection.call(async () => {
