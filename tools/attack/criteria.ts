@@ -1,6 +1,6 @@
 import type { AttackReport } from './attack-report.ts'
 
-/** The memory that the server is told that it has: the limit of a container, as it reads it from its control group. */
+/** The limit of memory that the server reads from its control group, as in a container. */
 export const CONTAINER_BYTES = 2 ** 30
 
 /** The largest resident memory. A container of {@link CONTAINER_BYTES} also holds its kernel memory. */

@@ -53,7 +53,7 @@ class Honest {
     return this.take()
   }
 
-  /** Returns the figures since the last call. */
+  /** Returns the measurements since the last call. */
   take(): HonestFigures {
     const times = this.#times
     const errors = this.#errors

@@ -26,7 +26,7 @@ export function readResults(file: string): AttackResults {
   return JSON.parse(readFileSync(file, 'utf8')) as AttackResults
 }
 
-/** The compared figures of an attack. */
+/** The compared measurements of an attack. */
 const FIGURES: readonly (readonly [title: string, of: (report: AttackReport) => string])[] = [
   ['tick CPU ms', ({ watched }) => watched.turnMs.toFixed(0)],
   ['loop ms', ({ watched }) => watched.loopMs.toFixed(0)],
@@ -37,9 +37,12 @@ const FIGURES: readonly (readonly [title: string, of: (report: AttackReport) => 
   ['verdict', verdictOf],
 ]
 
-/** Returns a Markdown table: each figure of the first run, an arrow, and the same figure of the second. */
+function keyOf({ engine, kind, attack }: AttackReport): string {
+  return `${engine} | ${kind} | ${attack}`
+}
+
+/** Returns a Markdown table: each measurement of the first run, an arrow, and the same one of the second. */
 export function comparison(before: AttackResults, after: AttackResults): string {
-  const keyOf = ({ engine, kind, attack }: AttackReport): string => `${engine} | ${kind} | ${attack}`
   const earlier = new Map(before.reports.map((report) => [keyOf(report), report]))
   const later = new Map(after.reports.map((report) => [keyOf(report), report]))
   const rows = [...new Set([...earlier.keys(), ...later.keys()])].map((key) => {

@@ -44,6 +44,9 @@ const RELEASE_MS = 30_000
 const WARM_UP_MS = 1_000
 const ALONE_MS = 3_000
 
+/** The pause between two rounds of the other caller, in milliseconds: a p99 needs hundreds of requests. */
+const PAUSE_MS = 5
+
 /** Runs each attack against a new server of each kind. */
 export async function attack(options: AttackOptions): Promise<readonly AttackReport[]> {
   const { attacks, engines, kinds, repeat, log } = options
@@ -83,7 +86,7 @@ async function attackOnce(
   const { process, http, api } = server
   const scene = new Scene({ engine, kind, http, api, process, identities, quick })
   const { tally } = scene
-  const order: HonestOrder = { http, identity: identities.honest, channel: 'honest', pauseMs: 20 }
+  const order: HonestOrder = { http, identity: identities.honest, channel: 'honest', pauseMs: PAUSE_MS }
   let before = NO_MEMORY
   let watch: Watch | undefined
   let seconds = 0

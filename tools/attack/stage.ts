@@ -33,8 +33,8 @@ const HONEST_PRIORITY = ['chrt', '--rr', '2']
 const SERVER_PRIORITY = ['chrt', '--rr', '1']
 
 /**
- * Runs a command in a mount namespace with a control group of the second version that limits its memory. It tells the
- * limit, and nothing enforces it: the run compares the peak of the resident memory with its own limit.
+ * Runs a command in a mount namespace with a control group of the second version that shows a limit of memory. Nothing
+ * enforces the limit: the run compares the peak of the resident memory with its own.
  */
 const CONTAINER = `set -e
 mount -t tmpfs none /sys/fs/cgroup
@@ -44,13 +44,13 @@ echo max > memory.high
 echo 0 > memory.current
 echo 0::/ > self
 mount --bind self /proc/$$/cgroup
-cd "$OLDPWD"
+cd - > /dev/null
 exec "$@"`
 
 const inContainer = ['unshare', '--mount', 'bash', '-c', CONTAINER, 'bash']
 
 /** True if this user may raise priorities; otherwise other programs and the attackers delay the measured processes. */
-const canRaise = succeeds([...HONEST_PRIORITY, 'true'])
+const mayRaise = succeeds([...HONEST_PRIORITY, 'true'])
 
 /** True if this user may mount; otherwise the server sees the memory of the machine. */
 const canMount = succeeds([...inContainer, 'true'])
@@ -80,10 +80,11 @@ export class Stage implements AsyncDisposable {
 
   static async open(attack: Attack, { engine, kind, checkout, cores }: StageOptions): Promise<Stage> {
     await using held = new AsyncDisposableStack()
+    const canRaise = mayRaise && cores !== undefined
     const folder = held.use(await TemporaryFolder.create('attack'))
     const nats = engine === 'nats' ? held.use(await NatsServer.start({ binary: fetchedServer() })) : undefined
     if (nats?.pid !== undefined) {
-      // It starts on the core of the attackers, and a machine of its own would not share it.
+      // It starts on the core of the attackers, and a separate machine would not share it.
       if (cores !== undefined) pin(nats.pid, cores.measured, cores.load)
       if (canRaise) succeeds(['chrt', '--rr', '--all-tasks', '--pid', '1', String(nats.pid)])
     }

@@ -3,7 +3,9 @@ import { expect, test } from 'vitest'
 import type { Attack } from '../attack/attack.ts'
 import { ATTACKS } from '../attack/attacks/index.ts'
 import { rebinding } from '../attack/attacks/rebinding.ts'
+import { lateTimes, memoryProblem } from '../attack/criteria.ts'
 import { figuresOf } from '../attack/report.ts'
+import { comparison } from '../attack/result-file.ts'
 import { attack } from '../attack/run.ts'
 
 /** Other tests run at the same time: times are not judged. */
@@ -33,4 +35,29 @@ test('attack - a server that dies, and an attack that exceeds a limit, are probl
   expect(report?.problems[0]).toBe('it was served')
   expect(report?.problems[1]).toContain('the process died')
   expect(new Set(ATTACKS.map(({ name }) => name)).size).toBe(ATTACKS.length)
+})
+
+test('attack - times and memory beyond the criteria are reported, and two results are compared', async () => {
+  const busy: Attack = {
+    name: 'busy',
+    about: 'changes nothing; the test changes its figures',
+    prepare: () => Promise.resolve(() => Promise.resolve()),
+  }
+  const [report] = await attack({ attacks: [busy], engines: ['embedded'], kinds: ['default'], ...QUICK })
+  if (report === undefined) throw new Error('no report')
+  const figures = (p99Ms: number) => ({ ...report.honest, p99Ms })
+  const held = { alone: figures(4), honest: figures(19), watched: { ...report.watched, turnMs: 99 } }
+  expect(lateTimes(held)).toEqual([])
+  const late = { alone: figures(30), honest: figures(61), watched: { ...report.watched, turnMs: 101 } }
+  expect(lateTimes(late)).toEqual([
+    'a tick of the event loop took 101 ms of CPU, and 100 are allowed',
+    "the other caller's p99 was 61 ms, and 60 are allowed",
+  ])
+  expect(memoryProblem(900 * 2 ** 20)).toBeUndefined()
+  expect(memoryProblem(901 * 2 ** 20)).toBe('the server used 901 MB, and 900 are allowed')
+  const results = (commit: string, one: typeof report) => ({ commit, at: '', quick: true, reports: [one] })
+  const before = { ...report, ...late, problems: [], late: lateTimes(late) }
+  const table = comparison(results('a', before), results('b', { ...report, ...held, problems: [], late: [] }))
+  expect(table).toContain('| embedded | default | busy | 101 → 99 |')
+  expect(table).toContain('| late → held |')
 })

@@ -13,6 +13,7 @@ import { heldValues } from './held-values.ts'
 import { hostileEvents } from './hostile-events.ts'
 import { hostileFilters } from './hostile-filters.ts'
 import { hostileHeaders } from './hostile-headers.ts'
+import { hostileNames } from './hostile-names.ts'
 import { largeCards } from './large-cards.ts'
 import { leavingSubscribers } from './leaving-subscribers.ts'
 import { limitAgents } from './limit-agents.ts'
@@ -37,6 +38,7 @@ export const ATTACKS: readonly Attack[] = [
   hostileFilters,
   dearBodies,
   forbiddenBodies,
+  hostileNames,
   heldValues,
   waitingCommands,
   slowReaders,
