@@ -19,6 +19,30 @@ type Query =
 
 /** The maximum number of concurrent requests. */
 const WINDOW = 64
+/** The number of the first requests, while the size of the messages is unknown: servers take long for large ones. */
+const FIRST_WINDOW = 1
+/** The factor by which the number may grow. */
+const GROWTH = 8
+/** The bytes that concurrent requests may return, judged by the messages before. One message may be larger. */
+const WINDOW_BYTES = 1024 * 1024
+
+/** The number of concurrent requests: few for large messages, which a reader may not want all. */
+class Window {
+  #most = FIRST_WINDOW
+
+  /** Returns the number of the next requests, at least 1. */
+  next(wanted: number, left: number): number {
+    return Math.min(this.#most, Math.max(1, wanted), left)
+  }
+
+  /** Chooses the next number by the messages that arrived. */
+  arrived(messages: readonly (StoredMessage | undefined)[]): void {
+    let bytes = 1
+    for (const message of messages) bytes += message?.data.byteLength ?? 0
+    const fitting = Math.floor((WINDOW_BYTES * messages.length) / bytes)
+    this.#most = Math.max(1, Math.min(WINDOW, GROWTH * messages.length, fitting))
+  }
+}
 
 /**
  * Reads single messages of streams. The leader answers, so every message that was acknowledged before is
@@ -55,11 +79,14 @@ export class StoredMessages {
     wanted: number,
     take: (message: StoredMessage) => boolean,
   ): Promise<void> {
+    const window = new Window()
     for (let next = from; next <= last;) {
-      const count = Math.min(WINDOW, Math.max(1, wanted), last - next + 1)
+      const count = window.next(wanted, last - next + 1)
       const asked = Array.from({ length: count }, (_, i) => this.get(stream, { seq: next + i, next_by_subj: filter }))
       let reached = next + count - 1
-      for (const message of await Promise.all(asked)) {
+      const messages = await Promise.all(asked)
+      window.arrived(messages)
+      for (const message of messages) {
         if (!message) return
         if (message.sequence < next) continue
         if (!take(message)) return
@@ -78,10 +105,13 @@ export class StoredMessages {
     wanted: number,
     take: (message: StoredMessage) => boolean,
   ): Promise<void> {
+    const window = new Window()
     for (let next = last; next >= first;) {
-      const count = Math.min(WINDOW, Math.max(1, wanted), next - first + 1)
+      const count = window.next(wanted, next - first + 1)
       const asked = Array.from({ length: count }, (_, i) => this.get(stream, { seq: next - i }))
-      for (const message of await Promise.all(asked)) {
+      const messages = await Promise.all(asked)
+      window.arrived(messages)
+      for (const message of messages) {
         if (message && !take(message)) return
       }
       next -= count

@@ -15,6 +15,7 @@ import { hostileFilters } from './hostile-filters.ts'
 import { hostileHeaders } from './hostile-headers.ts'
 import { hostileNames } from './hostile-names.ts'
 import { largeCards } from './large-cards.ts'
+import { largeReads } from './large-reads.ts'
 import { leavingSubscribers } from './leaving-subscribers.ts'
 import { limitAgents } from './limit-agents.ts'
 import { limitBodies } from './limit-bodies.ts'
@@ -33,6 +34,7 @@ import { waitingCommands } from './waiting-commands.ts'
 export const ATTACKS: readonly Attack[] = [
   deepAgentReplies,
   largeCards,
+  largeReads,
   hostileHeaders,
   hostileEvents,
   hostileFilters,
