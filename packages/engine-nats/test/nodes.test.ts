@@ -1,4 +1,4 @@
-import type { Reply } from '@signalbox/broker-core'
+import type { Reply, Subscription } from '@signalbox/broker-core'
 import type { NatsEngine } from '@signalbox/engine-nats'
 import { encodeText } from '@signalbox/broker-core'
 import { describe, expect, test, vi } from 'vitest'
@@ -13,6 +13,10 @@ const PATIENT = { timeout: 20_000 }
 /** Appends ten entries. */
 async function publish(node: NatsEngine, first: number): Promise<void> {
   for (let n = first; n < first + 10; n++) await node.eventsStore.append('s', outgoing(String(n)))
+}
+
+function joinGroup(node: NatsEngine, group: string): Promise<Subscription> {
+  return node.eventsStore.subscribe('s', { from: 'first' }, { group, durable: true }, () => {})
 }
 
 function reply(body: string): Reply {
@@ -47,17 +51,14 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     const [one, two] = [await openNode(server, options), await openNode(server, options)]
     await publish(one, 1)
     await vi.waitFor(async () => expect(await two.channels.info('events_store', 's')).toBeDefined(), PATIENT)
-    const join = (node: NatsEngine, group: string) =>
-      node.eventsStore.subscribe('s', { from: 'first' }, { group, durable: true }, () => {})
-    await Promise.all([join(one, 'first'), join(two, 'second')])
-    const late = Array.from({ length: 20 }, (_, index) => join(index % 2 === 0 ? one : two, `late-${index}`))
+    await Promise.all([joinGroup(one, 'first'), joinGroup(two, 'second')])
+    const late = Array.from({ length: 20 }, (_, index) => joinGroup(index % 2 === 0 ? one : two, `late-${index}`))
     const settled = await Promise.allSettled(late)
     const made = settled.filter(({ status }) => status === 'fulfilled').length
     expect(made).toBeGreaterThanOrEqual(1)
     expect(made).toBeLessThanOrEqual(2)
-    for (const outcome of settled) {
-      if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'GROUP_LIMIT' })
-    }
+    const refusals = settled.filter((outcome) => outcome.status === 'rejected').map(({ reason }): unknown => reason)
+    expect(refusals).toMatchObject(refusals.map(() => ({ code: 'GROUP_LIMIT' })))
   })
 
   test('CL-1 - a receive that waits on one node for a queue that another one creates is served', async () => {

@@ -13,9 +13,10 @@ export const largeReads: Attack = {
     const body = 'x'.repeat(BYTES)
     await inParallel(MESSAGES, 4, () => caller.tool('queue_send', { channel: 'attack.large', body }))
     return async () => {
-      const peek = () => caller.tool('queue_peek', { channel: 'attack.large', max_messages: 100 })
-      await scene.tally.of(peek())
-      await inParallel(scene.scaled(12, 3), 3, () => scene.tally.of(peek()))
+      const args = { channel: 'attack.large', max_messages: 100 }
+      await scene.tally.of(caller.tool('queue_peek', args))
+      await inParallel(scene.scaled(12, 3), 3, () => scene.tally.of(caller.tool('queue_peek', args)))
+      scene.tally.expect(scene.tally.countOf('200 ') === 0, 'a peek failed')
     }
   },
 }
