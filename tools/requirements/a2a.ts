@@ -21,7 +21,7 @@ const DECIDED: Readonly<Record<string, string>> = {
   A14: "metrics count each request with agent, method, status and code; an agent's series are removed with it",
   A15: 'a request is sent to an agent once and never again',
   A16: 'a caller that disconnects does not end its call',
-  A17: 'a compressed answer is decompressed within the limit',
+  A17: 'a compressed answer is refused',
   A18: 'a shutdown waits for calls, ends streams with an event, and answers calls that it cuts off',
   A19: 'requests count the brokers on their way, and those over 8 are refused',
   A20: "cards name the gateway's address and security, in the members of the A2A version that the client reads",

@@ -180,8 +180,8 @@ const HOSTILITIES: readonly Hostility[] = [
   {
     name: 'a bomb of gzip',
     answer: (response) => response.writeHead(200, { ...JSON_TYPE, 'Content-Encoding': 'gzip' }).end(BOMB),
-    tool: TOOL_TOO_LARGE,
-    call: TOO_LARGE,
+    tool: /^INVALID_RESPONSE: .*compressed/,
+    call: INVALID,
     stream: INVALID,
   },
 ]

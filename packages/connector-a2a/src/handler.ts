@@ -122,6 +122,8 @@ export class A2aEndpoint {
         system,
         maxResponseBytes: agentMaxResponseBytes,
         maxConcurrency: options.agentMaxConcurrency,
+        heldBytes: (account) => this.#endpoint.heldBytes(account),
+        replies: requests.replies,
         streamLimits,
         streamBudget: new NodeBudget(options.streamBudgetBytes),
         owners: new TaskOwners(),

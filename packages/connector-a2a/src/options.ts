@@ -7,6 +7,7 @@ import {
   anonymousAuthenticator,
   CONNECTOR_OPTION_TYPES,
   DEFAULT_MAX_BODY_BYTES,
+  derivedLimits,
   readPublicUrl,
   SSE_KEEPALIVE_MS,
 } from '@signalbox/http-kit'
@@ -70,7 +71,7 @@ export interface A2aConnectorOptions extends ConnectorOptions {
   readonly keepAliveMs?: number
   /** Flow control of streams; `maxEventBytes` is `agentMaxResponseBytes`. @default the defaults of {@link StreamLimits} */
   readonly streamLimits?: Omit<StreamLimits, 'maxEventBytes'>
-  /** Bytes that all relayed streams of the node together may hold on their way; at least 1. @default 67108864 */
+  /** Bytes that all relayed streams of the node together may hold on their way; at least 1. @default a sixteenth of the memory that the process may use, at most 67108864 */
   readonly streamBudgetBytes?: number
   /**
    * Serves the calls of the official A2A clients (`auto`), or only the gateway's own dialect (`off`).
@@ -142,7 +143,7 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
     addressPolicy: options.addressPolicy ?? new AgentAddressPolicy(),
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
     streamLimits: options.streamLimits ?? {},
-    streamBudgetBytes: options.streamBudgetBytes ?? 67_108_864,
+    streamBudgetBytes: options.streamBudgetBytes ?? derivedLimits().streamBytes,
     native: options.native ?? 'auto',
     platform: {
       name: 'signalbox',

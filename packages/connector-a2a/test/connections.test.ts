@@ -1,3 +1,4 @@
+import { AdmissionControl, HeldBytes } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
@@ -8,6 +9,7 @@ import { AgentCall } from '../src/subscriber/agent-call.ts'
 import type { CallResult } from '../src/subscriber/agent-call.ts'
 import { AgentConnections } from '../src/subscriber/agent-connections.ts'
 import { AgentTarget } from '../src/subscriber/agent-target.ts'
+import { ReplyBody } from '../src/subscriber/reply-body.ts'
 import type { Script } from './agents.ts'
 import { echo, startAgent } from './agents.ts'
 import { openGateway } from './gateway-host.ts'
@@ -26,7 +28,7 @@ function open(resolve = async (): Promise<void> => {}): AgentConnections {
 
 function query(id: number, more: Partial<AgentQuery> = {}): AgentQuery {
   const body = Buffer.from(`{"jsonrpc":"2.0","id":${id},"method":"message/send"}`)
-  return { mode: 'call', body, callerId: 'me', timeoutMs: 10_000, hops: 1, headers: {}, ...more }
+  return { mode: 'call', body, callerId: 'me', account: 'client:me', timeoutMs: 10_000, hops: 1, headers: {}, ...more }
 }
 
 function call(
@@ -34,7 +36,8 @@ function call(
   asked: AgentQuery,
 ): { readonly call: AgentCall; readonly result: Promise<CallResult> } {
   const { promise, resolve } = Promise.withResolvers<CallResult>()
-  const sent = new AgentCall(asked, 1_000_000, resolve)
+  const held = new HeldBytes(new AdmissionControl(), 'client:me')
+  const sent = new AgentCall(asked, new ReplyBody(held, 1_000_000), resolve)
   sent.send(target)
   return { call: sent, result: promise }
 }

@@ -136,7 +136,6 @@ test('OUT-4, A3 - outcome: a response over AgentMaxResponseBytes, declared or no
       const timer = setInterval(() => response.write('x'.repeat(1000)), 1)
       response.on('close', () => clearInterval(timer))
     },
-    'gzip of a lot': always(gzipSync('x'.repeat(LIMIT + 1)), 200, { 'content-encoding': 'gzip' }),
     'as a refusal': (_asked, response) => json(response, over, 400),
   }
   for (const [name, script] of Object.entries(scripts)) {
@@ -258,27 +257,24 @@ test('A3, R8 - outcome: redirects are never followed, and other statuses are -32
   expect(agent.asked).toHaveLength(28)
 })
 
-test('A17 - outcome: compressed answers are decompressed, although the request asked for none', async () => {
+test('A17 - outcome: a compressed answer is refused, because the request asked for none', async () => {
   const { outcome, agent } = await openBench()
   const text = '{"jsonrpc":"2.0","id":1,"result":"ok"}'
   const ok = { jsonrpc: '2.0', id: 1, result: 'ok' }
+  for (const encoding of ['identity', 'IDENTITY, identity', '']) {
+    expect((await outcome(always(text, 200, { 'content-encoding': encoding }))).answer, encoding).toEqual(ok)
+  }
+  expect(agent.asked[0]?.headers['accept-encoding']).toBe('identity')
   for (const [encoding, body] of [
     ['gzip', gzipSync(text)],
     ['X-GZIP', gzipSync(text)],
     ['deflate', deflateSync(text)],
     ['br', brotliCompressSync(text)],
-    ['identity', text],
-  ] as const) {
-    expect((await outcome(always(body, 200, { 'content-encoding': encoding }))).answer).toEqual(ok)
-  }
-  expect(agent.asked[0]?.headers['accept-encoding']).toBe('identity')
-  for (const [encoding, body] of [
-    ['gzip', text],
-    ['gzip', gzipSync(text).subarray(0, 20)],
-    ['gzip, gzip', gzipSync(gzipSync(text))],
+    ['identity, gzip', gzipSync(text)],
+    ['gzip', gzipSync('x'.repeat(LIMIT + 1))],
     ['rot13', text],
   ] as const) {
-    expect((await outcome(always(body, 200, { 'content-encoding': encoding }))).answer).toEqual(
+    expect((await outcome(always(body, 200, { 'content-encoding': encoding }))).answer, encoding).toEqual(
       failed(-32004, 'invalid response from agent'),
     )
   }

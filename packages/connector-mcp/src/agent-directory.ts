@@ -1,4 +1,5 @@
 import type { Caller } from '@signalbox/broker-core'
+import type { RequestHold } from '@signalbox/http-kit'
 
 /** A part of the agents, for one page of `agent_list`. */
 export interface AgentFilter {
@@ -55,6 +56,8 @@ export interface AgentRequestOptions {
    * @default the request always continues
    */
   readonly callerGone?: AbortSignal
+  /** Counts the bytes of the reply until the answer with it is written. @default no counting after the request */
+  readonly hold?: Pick<RequestHold, 'charge' | 'refusesBody'> | undefined
   /**
    * Resolves as soon as the agent's node has accepted the request, without waiting for the agent. The reply is then
    * `executed` with an empty body.
@@ -69,8 +72,10 @@ export interface AgentReply {
   readonly executed: boolean
   /** The reason if `executed` is `false`; otherwise empty. */
   readonly error: string
-  /** The reason if there is no response to pass on: `too_large`, `invalid_response`, or another. */
+  /** The reason if there is no response to pass on: `too_large`, `invalid_response`, `busy`, or another. */
   readonly failure?: string
+  /** `true` if it is certain that the agent did not get the request. */
+  readonly unsent?: boolean
   /** HTTP status of the agent's response; 0 without a response. */
   readonly status: number
   /** The unchanged bytes of the agent's response. */

@@ -123,6 +123,7 @@ export class McpEndpoint {
         broker,
         agents: options.agents,
         openStream: (exchange, caller) => this.#openStream(exchange, caller),
+        heldBytes: (account) => this.#endpoint.heldBytes(account),
         failed,
       })
     this.#eventMethods =

@@ -1,4 +1,4 @@
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { Broker } from '@signalbox/broker-core'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import type { TaskHistory, TaskOverview } from './tasks/task-history.ts'
@@ -26,7 +26,7 @@ export interface McpOperations {
   callTool(
     name: string,
     args: unknown,
-    context: { readonly broker: BrokerHandle; readonly signal: AbortSignal },
+    context: Pick<ToolContext, 'broker' | 'signal' | 'hold'>,
   ): Promise<ToolOutcome | undefined>
   /** Absent if calls cannot become tasks. */
   readonly tasks?: TaskOperations
@@ -42,10 +42,11 @@ interface OperationParts {
 export function mcpOperations({ broker, agents, tools, tasks }: OperationParts): McpOperations {
   return {
     tools: () => [...tools.values()].map(({ definition }) => definition),
-    callTool: async (name, args, { broker: caller, signal }) => {
+    callTool: async (name, args, { broker: caller, signal, hold }) => {
       const context: ToolContext = {
         broker: caller,
         signal,
+        hold,
         callerGone: signal,
         traceContext: {},
         hops: 0,

@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
 import { hopsOf, idKey, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { HttpRequest, JsonObject, Settlements } from '@signalbox/http-kit'
+import type { HttpRequest, JsonObject, RequestHold, Settlements } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import { answerFailure, answerTimeout } from './call-failure.ts'
@@ -93,6 +93,10 @@ export class ToolCall implements ToolContext, RunningCall {
 
   get traceContext(): Readonly<Record<string, string>> {
     return traceContext(this.#exchange.request.headers, this.#exchange.meta)
+  }
+
+  get hold(): RequestHold | undefined {
+    return this.#exchange.hold
   }
 
   get hops(): number {

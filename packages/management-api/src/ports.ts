@@ -201,6 +201,9 @@ export interface StreamsPort {
   cancel(id: string): boolean
 }
 
+/** Counts the bytes of a reply until the answer with it is written. */
+type ReplyHold = Pick<RequestHold, 'charge' | 'refusesBody'>
+
 /** A call of an agent for an operator. */
 export interface AgentCall {
   readonly agentId: string
@@ -212,6 +215,7 @@ export interface AgentCall {
   readonly timeoutMs: number
   /** Ends the call when aborted, also after the answer began. A TimeoutError is reported as a time-out. */
   readonly signal: AbortSignal
+  readonly hold: ReplyHold | undefined
 }
 
 /** The answer of an agent, as a stream of server-sent events. */
@@ -225,8 +229,8 @@ export interface AgentCallStream {
       readonly headers: OutgoingHttpHeaders
       /** Ends the stream, in ms since the epoch. @default never */
       readonly endsAt?: number
-      /** Counts the bytes that the client has not read. */
-      readonly hold?: Pick<RequestHold, 'setUnread'>
+      /** Counts the bytes that the client has not read, and those of an event that is being joined. */
+      readonly hold?: Pick<RequestHold, 'setUnread' | 'charge' | 'discharge'>
     },
   ): Promise<unknown>
 }
@@ -270,7 +274,12 @@ export interface ToolsPort {
   call(
     name: string,
     args: Readonly<Record<string, unknown>>,
-    context: { readonly broker: BrokerHandle; readonly signal: AbortSignal },
+    context: {
+      readonly broker: BrokerHandle
+      readonly signal: AbortSignal
+      /** Counts the bytes that the call holds until its answer is written. */
+      readonly hold: ReplyHold | undefined
+    },
   ): Promise<ToolResult | undefined>
 }
 

@@ -59,7 +59,7 @@ export interface RegistryOptions {
   readonly maxAgentsOf?: (caller: RegistryCaller) => number
   /**
    * The maximum memory of the cards of all agents on this node, in bytes; one owner's cards may use half of
-   * it. @default a quarter of V8's heap limit
+   * it. @default an eighth of the memory that the process may use
    */
   readonly maxCardMemoryBytes?: number
   /** The addresses that agents may have. @default all except those that are always refused */

@@ -23,12 +23,14 @@ test('requests - a request is the same when it arrives', () => {
       mode: fc.constantFrom('call' as const, 'accept' as const, 'stream' as const),
       body: bytes,
       callerId: fc.string(),
+      account: fc.string(),
       timeoutMs: fc.oneof(fc.integer({ min: 1 }), fc.double({ min: 1e-9, max: 1e12, noNaN: true })),
+      requestId: fc.string(),
       streamId: fc.string(),
       hops: fc.integer({ min: 1 }),
       headers: fc.dictionary(fc.string({ unit: 'grapheme' }), fc.string(), { noNullPrototype: true }),
     },
-    { requiredKeys: ['mode', 'body', 'callerId', 'timeoutMs', 'hops', 'headers'] },
+    { requiredKeys: ['mode', 'body', 'callerId', 'account', 'timeoutMs', 'hops', 'headers'] },
   )
   fc.assert(
     fc.property(queries, (query) => {
@@ -112,10 +114,11 @@ test('requests - a request reaches the agent’s node, and its answer comes back
   })
   await requests.request('a1', body, { caller: ALICE, acceptOnly: true })
   await requests.request('a1', body, { caller: ALICE, streamId: 's1', acceptOnly: true })
+  const from = { body, callerId: 'alice', account: 'client:alice', requestId: expect.any(String) }
   expect(seen).toEqual([
-    { mode: 'call', body, callerId: 'alice', timeoutMs: 300_000, hops: 1, headers: { 'x-a': 'b' } },
-    { mode: 'accept', body, callerId: 'alice', timeoutMs: 300_000, hops: 1, headers: {} },
-    { mode: 'stream', body, callerId: 'alice', timeoutMs: 300_000, hops: 1, headers: {}, streamId: 's1' },
+    { ...from, mode: 'call', timeoutMs: 300_000, hops: 1, headers: { 'x-a': 'b' } },
+    { ...from, mode: 'accept', timeoutMs: 300_000, hops: 1, headers: {} },
+    { ...from, mode: 'stream', timeoutMs: 300_000, hops: 1, headers: {}, streamId: 's1' },
   ])
   expect(await requests.request('a2', body, { caller: ALICE })).toEqual({
     executed: false,

@@ -6,6 +6,7 @@ import { ServerError } from '../errors.ts'
 import { fromEnvironment } from './environment.ts'
 import { fromFile } from './file.ts'
 import type { Flags } from './flags.ts'
+import { derivedDefaults } from './limits.ts'
 import type { Config } from './schema.ts'
 import { CONFIG_SCHEMA } from './schema.ts'
 import { fromSecretFiles } from './secret-files.ts'
@@ -88,6 +89,9 @@ function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
   take(secrets.given)
   const maxChannels = defaultMaxChannels(values.get('engine'))
   if (maxChannels !== undefined && origins.get('maxChannels') === 'default') values.set('maxChannels', maxChannels)
+  for (const [key, value] of derivedDefaults()) {
+    if (origins.get(key) === 'default') values.set(key, value)
+  }
   const config = nested(values)
   if (problems.length === 0) problems.push(...conflicts(config))
   if (problems.length > 0) throw new ServerError('CONFIG_INVALID', problems)

@@ -1,4 +1,5 @@
 import { withoutPasswords } from '../engine/engines.ts'
+import { derivedDefaults } from './limits.ts'
 import type { LoadedConfig } from './load.ts'
 import { FILE_FORMS } from './secret-files.ts'
 import { HIDDEN, SETTINGS } from './settings.ts'
@@ -19,7 +20,9 @@ export async function configText({ config, origins }: LoadedConfig): Promise<str
     if (schema.secret && document.getIn(path) !== '') document.setIn(path, HIDDEN)
     const node = document.getIn(path, true)
     if (isSeq(node)) node.flow = true
-    if (isScalar(node) || isSeq(node)) node.comment = ` ${origins.get(key)}`
+    const origin = origins.get(key)
+    const derived = origin === 'default' && derivedDefaults().has(key) ? ', derived from the memory' : ''
+    if (isScalar(node) || isSeq(node)) node.comment = ` ${origin}${derived}`
   }
   return document.toString({ lineWidth: 0, flowCollectionPadding: false })
 }

@@ -1,5 +1,6 @@
 import type { SettingStatus, SettingStatusValue } from '@signalbox/management-api'
 
+import { derivedDefaults } from './limits.ts'
 import { maskedConfig } from './masked.ts'
 import type { Config } from './schema.ts'
 import type { Setting } from './settings.ts'
@@ -28,7 +29,7 @@ export function settingStatuses(config: Config, origins: Origins | undefined): r
         env,
         group: title === 'Signalbox' ? 'General' : title,
         value,
-        default: schema.default,
+        default: defaultOf(setting),
         origin: originOf(source),
         origin_detail: source,
         description: schema.description,
@@ -48,8 +49,14 @@ function valueAt(masked: object, { path, schema }: Setting): SettingStatusValue 
   return Array.isArray(value) ? value.map(String) : schema.default
 }
 
-function sourceOf({ key, schema }: Setting, value: SettingStatusValue, origins: Origins | undefined): OriginText {
-  const changed = JSON.stringify(value) !== JSON.stringify(schema.default)
+/** Returns the default on this machine. */
+function defaultOf({ key, schema }: Setting): SettingStatusValue {
+  return derivedDefaults().get(key) ?? schema.default
+}
+
+function sourceOf(setting: Setting, value: SettingStatusValue, origins: Origins | undefined): OriginText {
+  const changed = JSON.stringify(value) !== JSON.stringify(defaultOf(setting))
+  const { key } = setting
   const source = origins?.get(key) ?? (changed ? 'program' : 'default')
   // Only the file is read again while the server runs, and only for limits.
   return source === 'default' && changed && key.startsWith('limits.') ? 'file' : source

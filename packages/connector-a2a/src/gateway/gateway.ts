@@ -133,6 +133,7 @@ export class Gateway {
       exchange.refuse(refused)
       return
     }
+    exchange.hold?.retain()
     const unwatch = caller.handle(this.#options.broker).whilePermitted('call', 'agents', agentId, (refusal) => {
       revoked = true
       opening.abort(forbidden(refusal))
@@ -146,6 +147,7 @@ export class Gateway {
       await this.#pipe(exchange, caller, agentId, opened)
     } finally {
       unwatch()
+      exchange.hold?.release()
     }
   }
 
@@ -243,14 +245,14 @@ export class Gateway {
 }
 
 function requestOptions(
-  { request }: A2aExchange,
+  { request, hold }: A2aExchange,
   { identity: caller }: ConnectionCaller,
   timeoutMs: number | undefined,
   { wire }: CallForm,
 ): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
   const hops = hopsOf(request.headers)
-  const options = timeoutMs === undefined ? { caller, headers, hops } : { caller, headers, hops, timeoutMs }
+  const options = { caller, headers, hops, hold, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
   return wire === undefined ? options : { ...options, wire }
 }
 

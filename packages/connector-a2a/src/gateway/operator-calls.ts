@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
 import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import type { HttpResponse, InFlight } from '@signalbox/http-kit'
-import type { AgentReply, AgentRequests } from '@signalbox/registry'
+import type { AgentReply, AgentRequests, ReplyHold } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from '../agent-lookup.ts'
@@ -29,6 +29,8 @@ export interface OperatorCall {
   readonly timeoutMs: number
   /** Ends the call when aborted, also after the answer began. A TimeoutError is reported as a time-out. */
   readonly signal: AbortSignal
+  /** Counts the bytes of the reply until the answer is written. */
+  readonly hold?: ReplyHold | undefined
 }
 
 /** The answer of an agent, waiting for the operator's response. */
@@ -66,7 +68,7 @@ export function operatorCalls(options: OperatorCallsOptions): OperatorCalls {
 }
 
 async function open(call: OperatorCall, options: OperatorCallsOptions): Promise<OperatorCallAnswer> {
-  const { agentId, caller, contextId, signal, text, timeoutMs } = call
+  const { agentId, caller, contextId, hold, signal, text, timeoutMs } = call
   const { inFlight, registry, requests, streamLimits: limits, system } = options
   const finished = reporter(agentId, options)
   inFlight.begin()
@@ -74,7 +76,7 @@ async function open(call: OperatorCall, options: OperatorCallsOptions): Promise<
     if (!isAgentId(agentId) || (registry.get(agentId) ?? (await registry.find(agentId))) === undefined)
       throw OWN_STREAM.notFound(agentId)
     const body = textRequest({ text, contextId, timeoutSeconds: timeoutMs / 1000 })
-    const request = { caller, timeoutMs, signal, wire: OWN_STREAM.wire }
+    const request = { caller, timeoutMs, signal, hold, wire: OWN_STREAM.wire }
     const opened = await openAgentStream({ system, requests, agentId, body, request, limits })
     return 'stream' in opened
       ? streamed(opened.stream, call, options, finished)

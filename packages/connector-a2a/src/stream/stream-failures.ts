@@ -1,4 +1,5 @@
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import type { Refusal } from '@signalbox/http-kit'
 
 import { A2A_CODES } from '../native/error-info.ts'
 import type { StreamFailure } from './events.ts'
@@ -55,3 +56,12 @@ export const STREAM_FAILURES = {
     native: { code: INTERNAL, reason: 'SHUTTING_DOWN' },
   },
 } as const satisfies Record<string, StreamFailure>
+
+/** Returns the error that ends a stream whose event a limit of this node has refused. */
+export function busy({ message }: Refusal): StreamFailure {
+  return {
+    code: INTERNAL,
+    message: `server busy: ${message}`,
+    native: { code: INTERNAL, reason: 'LIMIT_EXCEEDED' },
+  }
+}

@@ -1,19 +1,13 @@
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
+
 import type { AgentQuery, AgentReply } from '@signalbox/registry'
 import type { Dispatcher } from 'undici'
 
 import type { EventConverter, UpstreamResponse } from '../stream/index.ts'
-import {
-  AGENT_TIMEOUT,
-  connectionFailure,
-  invalidResponse,
-  PROXY_REFUSED,
-  RESPONSE_TOO_LARGE,
-  agentUnavailable,
-} from './agent-failures.ts'
+import { AGENT_TIMEOUT, connectionFailure, invalidResponse, PROXY_REFUSED, agentUnavailable } from './agent-failures.ts'
 import { AgentResponse } from './agent-response.ts'
 import type { AgentTarget } from './agent-target.ts'
-import { decodeContent, isEncoded } from './content-encoding.ts'
+import type { ReplyBody } from './reply-body.ts'
 import { requestHeaders } from './request-headers.ts'
 import { relayedHeaders } from './response-headers.ts'
 
@@ -34,7 +28,6 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>
 
 const MAX_TIMER_MS = 2_147_483_647
 const NO_BODY = new Uint8Array(0)
-const EMPTY = Buffer.alloc(0)
 
 /**
  * One HTTP exchange with an agent. It is sent once and never repeated: after a broken connection
@@ -45,7 +38,7 @@ const EMPTY = Buffer.alloc(0)
  */
 export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
-  readonly #maxResponseBytes: number
+  readonly #body: ReplyBody
   readonly #done: (result: CallResult) => void
   readonly #tap: ((chunk: Buffer) => void) | undefined
   readonly #timer: NodeJS.Timeout
@@ -55,23 +48,17 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   #written = false
   #settled = false
   #status = 0
-  #encoding: string | undefined
   #relayed: AgentReply['headers']
   #events: AgentResponse | undefined
-  #first: Buffer | undefined
-  #chunks: Buffer[] | undefined
-  #bytes = 0
 
-  /** @param tap Called with each chunk of a response that is relayed as a stream */
-  constructor(
-    query: AgentQuery,
-    maxResponseBytes: number,
-    done: (result: CallResult) => void,
-    tap?: (chunk: Buffer) => void,
-  ) {
+  /**
+   * @param body Takes the body of a response that is not relayed as a stream
+   * @param tap Called with each chunk of a response that is relayed as a stream
+   */
+  constructor(query: AgentQuery, body: ReplyBody, done: (result: CallResult) => void, tap?: (chunk: Buffer) => void) {
     this.#tap = tap
     this.#query = query
-    this.#maxResponseBytes = maxResponseBytes
+    this.#body = body
     this.#done = done
     this.#timer = setTimeout(() => this.#fail(AGENT_TIMEOUT), Math.min(query.timeoutMs, MAX_TIMER_MS))
     this.#timer.unref()
@@ -113,19 +100,21 @@ export class AgentCall implements Dispatcher.DispatchHandler {
       this.#fail(PROXY_REFUSED)
       return
     }
-    this.#encoding = first(headers['content-encoding'])
-    const contentType = first(headers['content-type'])
-    if (mode === 'stream' && status <= 299 && (wire === undefined || isEventStream(contentType))) {
-      if (isEncoded(this.#encoding)) {
-        this.#fail(invalidResponse(status))
-      } else {
-        this.#events = new AgentResponse({ 'content-type': contentType }, controller)
-        this.#settle({ reply: { executed: true, error: '', status, body: NO_BODY }, events: this.#events })
-      }
+    // The request allows no compression: a few bytes could become millions.
+    if (isEncoded(headers['content-encoding'])) {
+      this.#fail(invalidResponse(status))
       return
     }
-    if (isEventStream(contentType)) this.#fail(invalidResponse(status))
-    else if (Number(headers['content-length']) > this.#maxResponseBytes) this.#fail(RESPONSE_TOO_LARGE)
+    const contentType = first(headers['content-type'])
+    if (mode === 'stream' && status <= 299 && (wire === undefined || isEventStream(contentType))) {
+      this.#events = new AgentResponse({ 'content-type': contentType }, controller)
+      this.#settle({ reply: { executed: true, error: '', status, body: NO_BODY }, events: this.#events })
+      return
+    }
+    const failure = isEventStream(contentType)
+      ? invalidResponse(status)
+      : this.#body.declare(Number(headers['content-length'] ?? 0))
+    if (failure !== undefined) this.#fail(failure)
   }
 
   /** @inheritdoc */
@@ -136,10 +125,8 @@ export class AgentCall implements Dispatcher.DispatchHandler {
       return
     }
     if (this.#settled) return
-    this.#bytes += chunk.byteLength
-    if (this.#bytes > this.#maxResponseBytes) this.#fail(RESPONSE_TOO_LARGE)
-    else if (this.#first === undefined) this.#first = chunk
-    else (this.#chunks ??= [this.#first]).push(chunk)
+    const failure = this.#body.add(chunk)
+    if (failure !== undefined) this.#fail(failure)
   }
 
   /** @inheritdoc */
@@ -149,14 +136,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
       return
     }
     if (this.#settled) return
-    const status = this.#status
-    const body = this.#chunks === undefined ? (this.#first ?? EMPTY) : Buffer.concat(this.#chunks, this.#bytes)
-    if (isEncoded(this.#encoding) && body.byteLength > 0) {
-      this.#controller = undefined
-      decodeContent(this.#encoding, { status, body }, this.#maxResponseBytes, (reply) => this.#settle({ reply }))
-    } else {
-      this.#settle({ reply: { executed: true, error: '', status, body } })
-    }
+    this.#settle({ reply: { executed: true, error: '', status: this.#status, body: this.#body.take() } })
   }
 
   /** @inheritdoc */
@@ -177,7 +157,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     if (this.#settled) return
     this.#settled = true
     clearTimeout(this.#timer)
-    this.#first = this.#chunks = undefined
+    if (result.reply.body.byteLength === 0) this.#body.drop()
     this.#done(this.#query.wire === undefined ? result : this.#described(result))
   }
 
@@ -191,6 +171,11 @@ export class AgentCall implements Dispatcher.DispatchHandler {
 
 function first(value: string | string[] | undefined): string | undefined {
   return typeof value === 'string' ? value : value?.[0]
+}
+
+/** Returns true for every Content-Encoding but `identity`, which is none. */
+function isEncoded(encoding: string | string[] | undefined): boolean {
+  return encoding !== undefined && /[^\s,]/.test(String(encoding).replaceAll(/identity/gi, ''))
 }
 
 function isEventStream(contentType: string | undefined): boolean {

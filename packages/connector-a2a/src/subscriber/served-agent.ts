@@ -1,7 +1,7 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
-import type { InFlight } from '@signalbox/http-kit'
-import type { AgentCard, AgentQuery, AgentReply } from '@signalbox/registry'
-import { decodeAgentQuery, encodeAgentReply } from '@signalbox/registry'
+import type { HeldBytes, InFlight } from '@signalbox/http-kit'
+import type { AgentCard, AgentQuery, AgentReply, RepliesOnTheWay } from '@signalbox/registry'
+import { decodeAgentQuery, encodeAgentReply, refusedReply } from '@signalbox/registry'
 
 import { publishStreamCancel } from '../stream/index.ts'
 import type { NodeBudget, StreamLimits } from '../stream/index.ts'
@@ -17,6 +17,7 @@ import type { SendTo } from './instances/instance-calls.ts'
 import { InstancePool } from './instances/instance-pool.ts'
 import type { ServedInstance } from './instances/served-instance.ts'
 import type { TaskOwners } from './instances/task-owners.ts'
+import { ReplyBody } from './reply-body.ts'
 import { streamCancelled, streamToCancel } from './stream-cancel.ts'
 import { AgentWire } from './wire/agent-wire.ts'
 import { speak } from './wire/speak.ts'
@@ -30,6 +31,9 @@ export interface ServingNode {
   readonly maxConcurrency: number
   /** The instances that own tasks and streams. */
   readonly owners: TaskOwners
+  /** Returns a count of the bytes that a caller's call holds. */
+  readonly heldBytes: (account: string) => HeldBytes
+  readonly replies: RepliesOnTheWay
   readonly streamLimits: StreamLimits
   readonly streamBudget: NodeBudget
   /** Counts over all agents. */
@@ -50,6 +54,8 @@ interface CallUnderWay {
   readonly query: AgentQuery
   /** The task that the call continues, if the agent has several instances. */
   readonly followed: FollowedTask | undefined
+  /** Counts the bytes of the agent's response. */
+  readonly held: HeldBytes
 }
 
 /** One agent on this node: answers its requests, and counts those under way. */
@@ -108,10 +114,13 @@ export class ServedAgent {
     if (!this.registered) return AGENT_GONE
     if (!this.#pool.permitted) return ADDRESS_REFUSED
     if (this.#node.stopped.aborted) return SHUTTING_DOWN
+    const held = this.#node.heldBytes(query.account)
+    const short = held.refusesBody(Infinity)
+    if (short !== undefined) return { ...refusedReply(short), unsent: true }
     const followed = this.#calls.followed(query)
     const instance = this.#calls.choose(followed)
     if (instance === undefined) return AGENT_BUSY
-    const call = { place: this.#begin(instance), query, followed }
+    const call = { place: this.#begin(instance), query, followed, held }
     if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', message.signal)
     const reply = this.#call(call)
     if (query.mode === 'call') return reply
@@ -127,6 +136,7 @@ export class ServedAgent {
       const { reply } = await this.#send(call)
       return reply
     } finally {
+      this.#replied(call)
       this.#finish(call.place)
     }
   }
@@ -144,8 +154,10 @@ export class ServedAgent {
         await this.#notifyCancelled(call, streamId)
       return result.reply
     } finally {
-      if (relay === undefined || relayed === undefined) this.#finish(call.place)
-      else this.#relay(call, streamId, relayed, relay).catch((error: unknown) => this.#node.failed(error))
+      if (relay === undefined || relayed === undefined) {
+        this.#replied(call)
+        this.#finish(call.place)
+      } else this.#relay(call, streamId, relayed, relay).catch((error: unknown) => this.#node.failed(error))
     }
   }
 
@@ -164,11 +176,13 @@ export class ServedAgent {
         response,
         limits,
         budget,
+        held: call.held,
         signal,
         ...(events === undefined ? {} : { events }),
       })
       if (cancelled && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
     } finally {
+      call.held.release()
       this.#finish(call.place)
     }
   }
@@ -177,14 +191,19 @@ export class ServedAgent {
    * Sends `stream_cancel` to the instance, once, as part of the stream's own place among the agent's
    * calls (A10).
    */
-  async #notifyCancelled({ place, query }: CallUnderWay, streamId: string): Promise<void> {
+  async #notifyCancelled({ place, query, held }: CallUnderWay, streamId: string): Promise<void> {
     const body = streamCancelled(streamId)
-    await this.#sendOnce(place, { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS })
+    await this.#sendOnce(place, { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS }, held)
   }
 
-  #send({ place, query, followed }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
+  /** The reply is on its way to the caller's node; the reply to a notification is dropped. */
+  #replied({ query, held }: CallUnderWay): void {
+    this.#node.replies.sent(query.mode === 'accept' ? undefined : query.requestId, held)
+  }
+
+  #send({ place, query, followed, held }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
     const { wire } = query
-    const send: SendTo = (at, one) => this.#sendOnce(at, one, requesterGone)
+    const send: SendTo = (at, one) => this.#sendOnce(at, one, held, requesterGone)
     return this.#calls.send(
       place,
       query,
@@ -194,15 +213,15 @@ export class ServedAgent {
     )
   }
 
-  #sendOnce(place: CallPlace, query: AgentQuery, requesterGone?: AbortSignal): Promise<CallResult> {
+  #sendOnce(place: CallPlace, query: AgentQuery, held: HeldBytes, requesterGone?: AbortSignal): Promise<CallResult> {
     const { target } = place
     if (target === undefined) return Promise.resolve({ reply: AGENT_GONE })
     const { permittedNow } = target
-    if (permittedNow === undefined) return this.#exchange(place, target, query, requesterGone)
+    if (permittedNow === undefined) return this.#exchange(place, target, query, held, requesterGone)
     return permittedNow().then((permitted) => {
       if (!permitted) return { reply: ADDRESS_REFUSED }
       if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
-      return this.#exchange(place, target, query, requesterGone)
+      return this.#exchange(place, target, query, held, requesterGone)
     })
   }
 
@@ -210,6 +229,7 @@ export class ServedAgent {
     place: CallPlace,
     target: AgentTarget,
     query: AgentQuery,
+    held: HeldBytes,
     requesterGone?: AbortSignal,
   ): Promise<CallResult> {
     const { calls, maxResponseBytes } = this.#node
@@ -222,7 +242,7 @@ export class ServedAgent {
         else if (result.reply.failure === 'unreachable' && requesterGone?.aborted !== true) instance.unreached()
         resolve(result)
       }
-      const call = new AgentCall(query, maxResponseBytes, done, this.#calls.tap(place, query))
+      const call = new AgentCall(query, new ReplyBody(held, maxResponseBytes), done, this.#calls.tap(place, query))
       const onGone = (): void => call.abort(unreachable('the caller disconnected'))
       calls.add(call)
       if (requesterGone?.aborted === true) onGone()

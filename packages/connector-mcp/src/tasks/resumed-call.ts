@@ -1,6 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
 import { JsonRpcError } from '@signalbox/http-kit'
+import type { HeldBytes } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 import type { Calls, RunningCall } from '../calls.ts'
@@ -17,6 +18,8 @@ export interface TaskRequest {
   readonly agents: AgentDirectory | undefined
   readonly traceContext: Readonly<Record<string, string>>
   readonly hops: number
+  /** Returns a count of the bytes that the call holds: the request is answered before the call ends. */
+  readonly held?: () => HeldBytes
 }
 
 /** A tool call without a client that waits: it continues a task, or cancels one. */
@@ -34,10 +37,12 @@ export class ResumedCall implements ToolContext, RunningCall, TaskWork {
   readonly waits = true
   readonly callerGone: AbortSignal = new AbortController().signal
   readonly #controller = new AbortController()
+  readonly hold: HeldBytes | undefined
   readonly #calls: Calls
   #entry: Entry | undefined
 
-  constructor({ broker, agents, traceContext, hops }: TaskRequest, calls: Calls, mayAsk: boolean) {
+  constructor({ broker, agents, traceContext, hops, held }: TaskRequest, calls: Calls, mayAsk: boolean) {
+    this.hold = held?.()
     this.broker = broker
     if (agents !== undefined) this.agents = agents
     this.traceContext = traceContext
@@ -73,6 +78,7 @@ export class ResumedCall implements ToolContext, RunningCall, TaskWork {
     } catch (error) {
       failed(error)
     } finally {
+      this.hold?.release()
       this.#entry.remove()
       this.#calls.finish()
     }

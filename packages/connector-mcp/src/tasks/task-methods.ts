@@ -1,5 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
+import type { ConnectionCaller, HeldBytes, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
 import { hopsOf, internalError, JsonRpcError } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from '../agent-directory.ts'
@@ -19,6 +19,8 @@ export interface TaskMethodsEnvironment {
   readonly agents: AgentDirectory | undefined
   /** Opens a stream as the answer, or refuses it: then it returns `undefined`. */
   openStream(exchange: McpExchange, caller: ConnectionCaller): SseStream | undefined
+  /** Returns a count of the bytes that a caller's call holds. */
+  heldBytes(account: string): HeldBytes
   failed(error: unknown): void
 }
 
@@ -64,12 +66,13 @@ export class TaskMethods {
   }
 
   #requestOf({ request, meta }: McpExchange, caller: ConnectionCaller): TaskRequest {
-    const { broker, agents } = this.#environment
+    const { broker, agents, heldBytes } = this.#environment
     return {
       broker: caller.handle(broker),
       agents,
       traceContext: traceContext(request.headers, meta),
       hops: hopsOf(request.headers),
+      held: () => heldBytes(caller.account),
     }
   }
 

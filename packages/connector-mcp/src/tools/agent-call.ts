@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { hopsProblem } from '@signalbox/http-kit'
 
-import type { AgentDirectory } from '../agent-directory.ts'
+import type { AgentDirectory, AgentReply } from '../agent-directory.ts'
 import { agentOutcome, agentTimeout } from './agent-reply.ts'
 import { agentNotFound } from './agents.ts'
 import { confirmation, failure } from './results.ts'
@@ -48,11 +48,12 @@ export async function forward(
         hops: context.hops,
         signal: context.signal,
         callerGone: context.callerGone,
+        hold: context.hold,
         acceptOnly: !blocking,
         ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
       }),
     )
-    if (blocking || !reply.executed) return agentOutcome(agentId, reply)
+    if (blocking || !reply.executed) return agentOutcome(agentId, counted(reply, context))
     return confirmation(`Request accepted for agent ${JSON.stringify(agentId)}; its reply will not be returned.`, {
       agent_id: agentId,
       accepted: true,
@@ -61,6 +62,16 @@ export async function forward(
     if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout(agentId)
     return cancelledOutcome(error, context, awaited)
   }
+}
+
+/** The size of a reply's text and of the answer with it, in which the text is a JSON string, in sizes of the reply. */
+const COPIES = 3
+
+/** Counts what a reply becomes before the answer with it is written, or stored as the result of a task. */
+function counted(reply: AgentReply, { hold }: ToolContext): AgentReply {
+  const refusal = reply.body.byteLength === 0 ? undefined : hold?.charge(COPIES * reply.body.byteLength)
+  if (refusal === undefined) return reply
+  return { ...reply, executed: false, error: `server busy: ${refusal.message}`, failure: 'busy' }
 }
 
 function milliseconds(seconds: number): number {

@@ -24,6 +24,11 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
         `AGENT_UNAVAILABLE: agent response too large: the reply of ${agent} is larger than CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES. Ask for less data.`,
       )
     }
+    if (reply.failure === 'busy' && reply.unsent !== true) {
+      return failure(
+        `AGENT_UNAVAILABLE: The reply of ${agent} was refused: ${reply.error}. The agent may have processed the request: check that before you repeat it.`,
+      )
+    }
     return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
   if (reply.failure === 'invalid_response') return invalidResponse(agent, responseProblem(reply.status))
@@ -51,7 +56,7 @@ function invalidResponse(agent: string, problem: string): ToolOutcome {
 /** @param status 0 without an HTTP response */
 function responseProblem(status: number): string {
   if (status === 0) return 'it is not HTTP'
-  return `it is an event stream, is incomplete, or cannot be decoded (HTTP ${status})`
+  return `it is an event stream, is incomplete, or is compressed (HTTP ${status})`
 }
 
 /** Returns the outcome for an agent, or the broker's Query to it, that exceeded its timeout. */

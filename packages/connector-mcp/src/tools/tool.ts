@@ -1,5 +1,5 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
-import type { JsonObject } from '@signalbox/http-kit'
+import type { JsonObject, RequestHold } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 
@@ -17,6 +17,8 @@ export interface ToolContext {
   readonly traceContext: Readonly<Record<string, string>>
   /** Number of brokers that the call passed before this one. */
   readonly hops: number
+  /** Counts the bytes that the call holds until its answer is written. */
+  readonly hold?: Pick<RequestHold, 'charge' | 'refusesBody'> | undefined
   /** Present if the server has the agent tools. */
   readonly agents?: AgentDirectory
   /** `true` if the client asked for progress. */

@@ -1,3 +1,6 @@
+/** The prefix of the accounts of anonymous callers, before the network address. */
+export const ANONYMOUS_ACCOUNT = 'address:'
+
 /** The resources in use by one caller: a ClientID, or the network address of anonymous callers. */
 export class Account {
   /** `client:{ClientID}` or `address:{network}`. */

@@ -1,4 +1,4 @@
-import { Account } from './account.ts'
+import { Account, ANONYMOUS_ACCOUNT } from './account.ts'
 import type { AccountLimits, AdmissionLimits, EffectiveLimits } from './limits.ts'
 import { DEFAULT_LIMITS, effectiveLimits } from './limits.ts'
 import { MemoryWatermark } from './memory-watermark.ts'
@@ -22,7 +22,7 @@ export interface AdmissionOptions {
   readonly onLimit?: (event: LimitEvent) => void
   /**
    * Measures the share of memory in use, from 0 to 1.
-   * @default V8's heap, and the container's memory if it has a limit
+   * @default the larger of V8's heap in its limit, and the resident memory in that of the container or machine
    */
   readonly measureMemory?: () => number
 }
@@ -100,6 +100,11 @@ export class AdmissionControl {
     const account = new Account(key, anonymous)
     this.#accounts.set(key, account)
     return account
+  }
+
+  /** Returns the account of a key, as other nodes name it. */
+  accountOf(key: string): Account {
+    return this.account(key, key.startsWith(ANONYMOUS_ACCOUNT))
   }
 
   /** Counts a request until {@link leave}. Returns the refusal if a limit is reached. */

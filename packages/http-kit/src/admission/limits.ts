@@ -1,4 +1,4 @@
-import { getHeapStatistics } from 'node:v8'
+import { derivedLimits } from './memory.ts'
 
 /** Limits of one verified caller. 0 is no limit. */
 export interface CallerLimits {
@@ -6,7 +6,10 @@ export interface CallerLimits {
   readonly requestsPerSecond: number
   /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 1024 */
   readonly requestsInFlight: number
-  /** Bytes of request bodies in memory; 0 is no limit. @default 67108864 */
+  /**
+   * Bytes of request bodies, replies and answers in memory; 0 is no limit.
+   * @default half of the process's, at most 67108864
+   */
   readonly bodyBytes: number
   /** Open SSE streams and WebSockets; 0 is no limit. @default 256 */
   readonly streams: number
@@ -19,20 +22,20 @@ export interface ProcessLimits {
   /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 16384 */
   readonly requestsInFlight: number
   /**
-   * Bytes of request bodies in memory; 0 is no limit. A value above 0 is capped at a quarter of V8's heap limit.
-   * @default 1073741824
+   * Bytes of request bodies, replies and answers in memory; 0 is no limit.
+   * @default a quarter of the memory that the process may use, at most 1073741824
    */
   readonly bodyBytes: number
   /** Open SSE streams and WebSockets; 0 is no limit. @default 4096 */
   readonly streams: number
   /**
    * Bytes of answers and streams that readers have not read; 0 is no limit. One caller may use half.
-   * @default 268435456
+   * @default an eighth of the memory that the process may use, at most 268435456
    */
   readonly unreadBytes: number
   /**
-   * Share of the heap limit, or of the container's memory, in percent. Above it, large bodies and new streams are
-   * refused; 0 is no limit.
+   * Share of the heap limit, or of the memory of the container or machine, in percent. Above it, large bodies, calls of
+   * agents and new streams are refused; 0 is no limit.
    * @default 85
    */
   readonly memoryPercent: number
@@ -44,14 +47,16 @@ export interface AdmissionLimits {
   readonly process: ProcessLimits
 }
 
-/** The limits that apply without other settings. */
+const derived = derivedLimits()
+
+/** The limits that apply without other settings. Those of bytes derive from the memory that the process may use. */
 export const DEFAULT_LIMITS: AdmissionLimits = {
-  caller: { requestsPerSecond: 0, requestsInFlight: 1_024, bodyBytes: 67_108_864, streams: 256 },
+  caller: { requestsPerSecond: 0, requestsInFlight: 1_024, bodyBytes: derived.callerBodyBytes, streams: 256 },
   process: {
     requestsInFlight: 16_384,
-    bodyBytes: 1_073_741_824,
+    bodyBytes: derived.processBodyBytes,
     streams: 4_096,
-    unreadBytes: 268_435_456,
+    unreadBytes: derived.unreadBytes,
     memoryPercent: 85,
   },
 }
@@ -85,16 +90,14 @@ export function effectiveLimits({ caller, process }: AdmissionLimits): Effective
   for (const [name, value] of [...Object.entries(caller), ...Object.entries(process)]) {
     if (!(value >= 0)) throw new RangeError(`limits: ${name} is ${value}; it must be a number of at least 0`)
   }
-  const bodyBytes =
-    process.bodyBytes === 0 ? 0 : Math.min(process.bodyBytes, Math.floor(getHeapStatistics().heap_size_limit / 4))
   const { requestsPerSecond } = caller
   return {
-    process: { ...process, bodyBytes },
+    process,
     verified: { ...caller, unreadBytes: half(process.unreadBytes) },
     anonymous: {
       requestsPerSecond,
       requestsInFlight: half(process.requestsInFlight),
-      bodyBytes: half(bodyBytes),
+      bodyBytes: half(process.bodyBytes),
       streams: half(process.streams),
       unreadBytes: half(process.unreadBytes),
     },

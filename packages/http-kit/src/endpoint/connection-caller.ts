@@ -1,13 +1,11 @@
 import type { Broker, BrokerHandle, Caller } from '@signalbox/broker-core'
 
 import type { Account } from '../admission/account.ts'
+import { ANONYMOUS_ACCOUNT } from '../admission/account.ts'
 import type { AdmissionControl } from '../admission/admission-control.ts'
 import { forwardedAddressOf, networkOf } from '../admission/trusted-proxies.ts'
 import type { Identity } from '../authenticator.ts'
 import type { HttpConnection, HttpRequest } from '../http-message.ts'
-
-/** The prefix of the accounts of anonymous callers, before the network address. */
-export const ANONYMOUS_ACCOUNT = 'address:'
 
 const CALLER = Symbol('caller')
 

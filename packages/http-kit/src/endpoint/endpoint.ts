@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer'
 
 import { AdmissionControl } from '../admission/admission-control.ts'
+import { HeldBytes } from '../admission/held-bytes.ts'
 import { Refusal } from '../admission/refusal.ts'
 import { RequestHold } from '../admission/request-hold.ts'
 import type { TrustedProxies } from '../admission/trusted-proxies.ts'
@@ -91,6 +92,14 @@ export class Endpoint {
       anonymous: this.#anonymous,
     })
     this.#failed = failed
+  }
+
+  /**
+   * Returns a count of bytes that work for a caller holds apart from its requests.
+   * @param account The caller's key: `client:{ClientID}` or `address:{network}`
+   */
+  heldBytes(account: string): HeldBytes {
+    return new HeldBytes(this.#admission, account)
   }
 
   /** Refuses every request from now on, except those admitted with `whileClosing`. */

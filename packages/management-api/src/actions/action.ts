@@ -1,6 +1,6 @@
 import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
 import { compileArguments } from '@signalbox/http-kit'
-import type { ArgumentRule, Settlement } from '@signalbox/http-kit'
+import type { ArgumentRule, RequestHold, Settlement } from '@signalbox/http-kit'
 import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from '../access/operator.ts'
@@ -29,6 +29,8 @@ export interface ActionCall {
   readonly maxWaitMs: number
   /** Sets the settlement of the messages in the answer, which runs after the answer was sent. */
   settleLater(settlement: Settlement | undefined): void
+  /** The resources that the request holds of its caller's limits. */
+  readonly hold: RequestHold | undefined
   /**
    * Counts the request as a stream from now on. Call this before the work for the stream.
    * @throws ManagementError TOO_MANY_REQUESTS

@@ -60,7 +60,7 @@ export const callAgent = defineAction({
   answersEvents: true,
   target: ({ agent_id }) => ({ agent: agent_id }),
   async run({ agent_id: agentId, message, context_id: contextId, timeout_seconds: seconds = 30 }, call) {
-    const { services, operator, signal, maxWaitMs } = call
+    const { hold, services, operator, signal, maxWaitMs } = call
     call.becomeStream()
     const answer = await services.agentCalls?.open({
       agentId,
@@ -69,6 +69,7 @@ export const callAgent = defineAction({
       contextId,
       timeoutMs: Math.min(seconds * 1000, maxWaitMs),
       signal: AbortSignal.any([signal, AbortSignal.timeout(maxWaitMs)]),
+      hold,
     })
     if (answer === undefined) throw agentNotFound(agentId)
     if ('rpcCode' in answer) {

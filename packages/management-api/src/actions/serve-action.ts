@@ -67,6 +67,7 @@ export async function serveAction(
     trail,
     signal,
     maxWaitMs,
+    hold,
     settleLater: (later) => (settlement = later),
     becomeStream: () => {
       const refusal = hold?.toStream()

@@ -34,10 +34,11 @@ export const callTool = defineAction({
   }),
   target: () => ({}),
   async run({ name, arguments: args = {} }, call) {
-    const { broker, services, signal, maxWaitMs } = call
+    const { broker, hold, services, signal, maxWaitMs } = call
     const startedAt = performance.now()
     const result = await services.tools?.call(name, args, {
       broker,
+      hold,
       signal: AbortSignal.any([signal, AbortSignal.timeout(maxWaitMs)]),
     })
     if (result === undefined) {

@@ -1,6 +1,4 @@
-import { getHeapStatistics } from 'node:v8'
-
-import { half, scanJson } from '@signalbox/http-kit'
+import { derivedLimits, half, scanJson } from '@signalbox/http-kit'
 
 import type { StoredCard } from '../card/agent-card.ts'
 import { RegistryError } from '../errors.ts'
@@ -30,8 +28,8 @@ interface Held {
 }
 
 /**
- * The memory that the cards of all agents use on this node, and its limits: by default a quarter of V8's
- * heap limit, and half of that for one owner. Checked when an agent registers on this node; cards from other
+ * The memory that the cards of all agents use on this node, and its limits: by default an eighth of the
+ * memory that the process may use, and half of that for one owner. Checked when an agent registers on this node; cards from other
  * nodes are always kept.
  */
 export class CardMemory {
@@ -40,8 +38,8 @@ export class CardMemory {
   readonly #byAccount = new Map<string, number>()
   #bytes = 0
 
-  /** @param most The limit, in bytes. @default a quarter of V8's heap limit */
-  constructor(most = Math.floor(getHeapStatistics().heap_size_limit / 4)) {
+  /** @param most The limit, in bytes. @default an eighth of the memory that the process may use */
+  constructor(most = derivedLimits().cardBytes) {
     this.#most = most
   }
 

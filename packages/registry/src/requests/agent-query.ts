@@ -50,6 +50,10 @@ export interface AgentQuery {
   readonly body: Uint8Array
   /** The verified identity of the caller; the agent receives it as `X-Broker-Caller-ID`. */
   readonly callerId: string
+  /** The account that the reply counts against: `client:{ClientID}` or `address:{network}`. */
+  readonly account: string
+  /** The id of the request, unique in the cluster; absent in requests of older nodes. */
+  readonly requestId?: string
   /** The time that the agent has to answer, in milliseconds. */
   readonly timeoutMs: number
   /** The id of the stream; present with mode `stream`. */
@@ -73,13 +77,15 @@ const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
 export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly body: Uint8Array } {
-  const { mode, body, callerId, timeoutMs, streamId, hops, headers, wire } = query
+  const { mode, body, callerId, account, requestId, timeoutMs, streamId, hops, headers, wire } = query
   const tags: Record<string, string> = {
     a2a_mode: mode,
     a2a_caller: callerId,
+    a2a_account: account,
     a2a_timeout_ms: String(timeoutMs),
     a2a_hops: String(hops),
   }
+  if (requestId !== undefined) tags['a2a_request_id'] = requestId
   if (streamId !== undefined) tags['a2a_stream_id'] = streamId
   if (wire !== undefined) {
     tags['a2a_agent'] = wire.agentId
@@ -97,7 +103,7 @@ export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly b
 export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | 'tags'>): AgentQuery {
   const { a2a_mode: mode = '', a2a_caller: callerId, a2a_timeout_ms: timeout, a2a_stream_id: streamId } = tags
   const timeoutMs = Number(timeout)
-  // A node of an older version sends no hop count.
+  // A node of an older version sends no hop count, no account and no id.
   const hops = Number(tags['a2a_hops'] ?? 1)
   if (!isMode(mode) || callerId === undefined || !(timeoutMs > 0) || !(Number.isInteger(hops) && hops >= 1)) {
     throw new TypeError('not a request to an agent')
@@ -106,10 +112,20 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
   for (const tag of Object.keys(tags)) {
     if (tag.startsWith(HEADER_TAG)) headers[tag.slice(HEADER_TAG.length)] = tags[tag] ?? ''
   }
-  const query: AgentQuery = { mode, body, callerId, timeoutMs, hops, headers }
+  const { a2a_account: account = `client:${callerId}`, a2a_request_id: requestId } = tags
   const wire = decodeWire(tags)
-  if (streamId === undefined && wire === undefined) return query
-  return { ...query, ...(streamId === undefined ? {} : { streamId }), ...(wire === undefined ? {} : { wire }) }
+  return {
+    mode,
+    body,
+    callerId,
+    account,
+    timeoutMs,
+    hops,
+    headers,
+    ...(requestId === undefined ? {} : { requestId }),
+    ...(streamId === undefined ? {} : { streamId }),
+    ...(wire === undefined ? {} : { wire }),
+  }
 }
 
 /** @throws TypeError for an unknown version or form */

@@ -4,6 +4,8 @@ import type { AgentQueryMode, WireRequest } from './agent-query.ts'
 import { agentChannel, encodeAgentQuery, WIRE_CHANNEL } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
 import { decodeAgentReply } from './agent-reply.ts'
+import type { ReplyHold } from './reply-hold.ts'
+import { refusedReply, RepliesOnTheWay } from './reply-hold.ts'
 
 /**
  * The time that the broker waits longer than the agent may take, in milliseconds.
@@ -38,6 +40,11 @@ export interface AgentRequestOptions {
   readonly callerGone?: AbortSignal
   /** Resolves as soon as the agent's node has accepted the request. @default false */
   readonly acceptOnly?: boolean
+  /**
+   * Counts the bytes of the reply, until the answer with it is written. The request is refused if memory is short.
+   * @default the bytes count only until the request resolves
+   */
+  readonly hold?: ReplyHold | undefined
   /** The id of the stream; when set, the agent's events are streamed under it. */
   readonly streamId?: string
   /**
@@ -53,6 +60,8 @@ const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
 export class AgentRequests {
   readonly #system: BrokerHandle
   readonly #timeouts: AgentTimeouts
+  /** The replies to requests of this node, for the part of it that serves agents. */
+  readonly replies = new RepliesOnTheWay()
 
   constructor(system: BrokerHandle, timeouts: AgentTimeouts) {
     this.#system = system
@@ -66,13 +75,18 @@ export class AgentRequests {
    */
   async request(agentId: string, body: Uint8Array, options: AgentRequestOptions): Promise<AgentReply> {
     const { caller, hops = 0, headers = NO_HEADERS, signal, callerGone, acceptOnly = false, streamId, wire } = options
+    const short = options.hold?.refusesBody(Infinity)
+    if (short !== undefined) return { ...refusedReply(short), unsent: true }
     const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
     const timeoutMs = Math.min(options.timeoutMs ?? defaultTimeoutMs, maxTimeoutMs)
     const mode: AgentQueryMode = streamId === undefined ? (acceptOnly ? 'accept' : 'call') : 'stream'
+    const requestId = this.replies.expect()
     const query = encodeAgentQuery({
       mode,
       body,
       callerId: caller.clientId,
+      account: caller.account ?? `client:${caller.clientId}`,
+      requestId,
       timeoutMs,
       hops: hops + 1,
       headers,
@@ -80,11 +94,18 @@ export class AgentRequests {
       ...(wire === undefined ? {} : { wire: { ...wire, agentId } }),
     })
     const channel = wire === undefined ? agentChannel(agentId) : WIRE_CHANNEL
-    const reply = await this.#system.queries.send(channel, query, {
-      timeoutMs: Math.ceil(timeoutMs) + GATEWAY_TIMEOUT_BUFFER_MS,
-      ...(signal === undefined ? {} : { signal }),
-      ...(callerGone === undefined ? {} : { callerGone }),
-    })
-    return decodeAgentReply(reply)
+    try {
+      const reply = await this.#system.queries.send(channel, query, {
+        timeoutMs: Math.ceil(timeoutMs) + GATEWAY_TIMEOUT_BUFFER_MS,
+        ...(signal === undefined ? {} : { signal }),
+        ...(callerGone === undefined ? {} : { callerGone }),
+      })
+      // From here on the request holds the bytes.
+      this.replies.end(requestId)
+      const refusal = options.hold?.charge(reply.body.byteLength)
+      return refusal === undefined ? decodeAgentReply(reply) : refusedReply(refusal)
+    } finally {
+      this.replies.end(requestId)
+    }
   }
 }

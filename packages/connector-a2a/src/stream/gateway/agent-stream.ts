@@ -21,8 +21,8 @@ export interface PipeOptions {
    * @default never
    */
   readonly endsAt?: number
-  /** Counts the bytes that the client has not read. @default no counting */
-  readonly hold?: Pick<RequestHold, 'setUnread'>
+  /** Counts the bytes that the client has not read, and those of an event that is being joined. @default no counting */
+  readonly hold?: Pick<RequestHold, 'setUnread' | 'charge' | 'discharge'>
 }
 
 /** The end of a stream, for its client. */

@@ -1,9 +1,9 @@
 import type { BrokerHandle, Subscription } from '@signalbox/broker-core'
-import { SseStream } from '@signalbox/http-kit'
+import { Refusal, SseStream } from '@signalbox/http-kit'
 
 import { publishStreamCancel } from '../channel/control.ts'
 import type { EndMark, StreamFrame } from '../channel/frame.ts'
-import { STREAM_FAILURES } from '../stream-failures.ts'
+import { busy, STREAM_FAILURES } from '../stream-failures.ts'
 import type { StreamFailure } from '../events.ts'
 import { EVENT_ENVELOPE_BYTES } from '../events.ts'
 import type { ResolvedStreamLimits } from '../limits.ts'
@@ -78,6 +78,7 @@ export class ClientStream implements AgentStream, Timed {
     }
     this.#idleMs = idleMs
     this.#endsAt = endsAt
+    this.#assembly.countIn(hold)
     this.#lastEvent = performance.now()
     this.#sse = new SseStream(response, {
       ...(headers === undefined ? {} : { headers }),
@@ -182,6 +183,10 @@ export class ClientStream implements AgentStream, Timed {
     const events = this.#assembly.add(frame)
     if (events === 'too large') {
       this.#fail(STREAM_FAILURES.TOO_LARGE)
+      return
+    }
+    if (events instanceof Refusal) {
+      this.#fail(busy(events))
       return
     }
     if (events !== undefined) {

@@ -12,6 +12,9 @@ export interface ServerSentEvent {
 /** The length of a field's name before its value, which the parser counts too. */
 const FIELD_NAME_CHARS = 16
 
+/** The memory of a chunk that is kept, in addition to its bytes. */
+export const CHUNK_BYTES = 64
+
 /**
  * Reads server-sent events from the bytes of a response, with any chunks and line ends. Bytes are
  * read as latin1 characters: the framing is ASCII, so it is read correctly, no character is split
@@ -22,6 +25,7 @@ export class EventReader {
   readonly #onEvent: (event: ServerSentEvent) => void
   #events: ServerSentEvent[] = []
   #tooLarge = false
+  #pendingBytes = 0
 
   /** @param maxEventBytes The most data of one event, in bytes */
   constructor(maxEventBytes: number, onEvent: (event: ServerSentEvent) => void) {
@@ -39,11 +43,18 @@ export class EventReader {
     this.#feed = (chunk) => parser.feed(chunk)
   }
 
+  /** An estimate of the memory of the event that is incomplete, in bytes. */
+  get pendingBytes(): number {
+    return this.#pendingBytes
+  }
+
   /**
    * Reads a chunk. Returns false once an event was larger than allowed; the reader then ignores all
    * input.
    */
   feed(chunk: Buffer): boolean {
+    // The parser keeps a list entry for each chunk.
+    this.#pendingBytes += chunk.length + CHUNK_BYTES
     if (!this.#tooLarge) this.#parse(chunk.toString('latin1'))
     return !this.#tooLarge
   }
@@ -69,6 +80,7 @@ export class EventReader {
     const events = this.#events
     if (events.length === 0) return
     this.#events = []
+    this.#pendingBytes = 0
     for (const event of events) this.#onEvent(event)
   }
 }

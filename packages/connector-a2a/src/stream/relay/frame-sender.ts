@@ -62,6 +62,11 @@ export class FrameSender implements BudgetWaiter {
     return this.#waiting.length > 0
   }
 
+  /** The bytes of the events that wait for credit. */
+  get waitingBytes(): number {
+    return this.#waiting.reduce((sum, { body }) => sum + body.byteLength, 0)
+  }
+
   /** True once the client has read the last frame. */
   get settled(): boolean {
     return this.#ended && !this.blocked && this.#onWay.length === 0

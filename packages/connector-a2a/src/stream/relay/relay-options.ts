@@ -1,4 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import type { ByteBudget } from '@signalbox/http-kit'
 
 import type { StreamLimits } from '../limits.ts'
 import type { EventConverter } from './event-converter.ts'
@@ -15,6 +16,8 @@ export interface RelayOptions {
   readonly limits: StreamLimits
   /** The budget that all streams of the node share. */
   readonly budget: NodeBudget
+  /** Counts the bytes of an event that is being read, or that waits for credit. @default no counting */
+  readonly held?: ByteBudget
   /** Aborting it interrupts the stream. For the shutdown of the node. */
   readonly signal?: AbortSignal
 }

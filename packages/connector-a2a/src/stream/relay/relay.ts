@@ -45,10 +45,8 @@ export class Relay implements Timed {
       onRoom: () => this.#upstream.readOn(),
       onFailure: () => this.#giveUp(),
     })
-    this.#upstream = new Upstream(response, this.#events, this.#sender, limits.maxEventBytes, {
-      onOver: () => this.#endIfSettled(),
-      onCrash: (error) => this.crash(error),
-    })
+    const listener = { onOver: () => this.#endIfSettled(), onCrash: (error: unknown) => this.crash(error) }
+    this.#upstream = new Upstream(response, this.#events, this.#sender, limits.maxEventBytes, listener, options.held)
   }
 
   run(): Promise<RelayEnd> {

@@ -1,9 +1,12 @@
 import { Buffer } from 'node:buffer'
 import type { Readable } from 'node:stream'
 
+import type { ByteBudget } from '@signalbox/http-kit'
+
 import type { EndMark } from '../channel/frame.ts'
-import { STREAM_FAILURES } from '../stream-failures.ts'
-import { EventReader } from '../reader/event-reader.ts'
+import { EventBytes } from '../event-bytes.ts'
+import { busy, STREAM_FAILURES } from '../stream-failures.ts'
+import { CHUNK_BYTES, EventReader } from '../reader/event-reader.ts'
 import type { ClientText, EventConverter } from './event-converter.ts'
 
 /** The bytes read between two checks of the credit. Tiny events grow in the client's envelope. */
@@ -26,6 +29,8 @@ export interface EventSink {
   flush(): void
   /** True while reading must stop. */
   readonly blocked: boolean
+  /** The bytes that wait for credit. */
+  readonly waitingBytes: number
 }
 
 export interface UpstreamEvents {
@@ -51,6 +56,7 @@ export class Upstream {
   readonly #listener: UpstreamEvents
   readonly #events: EventConverter
   readonly #reader: EventReader | undefined
+  readonly #eventBytes: EventBytes
   /** The body so far of a response that is no event stream. */
   #body: Buffer[] = []
   #bodyBytes = 0
@@ -75,7 +81,9 @@ export class Upstream {
     sink: EventSink,
     maxEventBytes: number,
     listener: UpstreamEvents,
+    held?: ByteBudget,
   ) {
+    this.#eventBytes = new EventBytes(held)
     this.#response = response
     this.#sink = sink
     this.#maxEventBytes = maxEventBytes
@@ -122,6 +130,7 @@ export class Upstream {
     const rest = this.#rest
     this.#rest = undefined
     if (rest !== undefined) this.#read(rest)
+    else this.#count()
     if (this.#rest === undefined) this.#conclude()
     if (!this.#paused) this.#response.resume()
   }
@@ -171,10 +180,18 @@ export class Upstream {
       }
       if (this.#reader?.feed(chunk.subarray(at, at + SLICE_BYTES)) === false) {
         this.#refuse(this.#events.failure(STREAM_FAILURES.TOO_LARGE))
-      }
+      } else this.#count()
     }
     this.#pauseIfBlocked()
     if (!this.#paused) this.#flushSoon()
+  }
+
+  /** Counts the bytes of the event that is being read, and of those that wait for credit. */
+  #count(): void {
+    if (this.#terminated) return
+    const pending = this.#bodyBytes + CHUNK_BYTES * this.#body.length + (this.#reader?.pendingBytes ?? 0)
+    const refusal = this.#eventBytes.set(pending + this.#sink.waitingBytes)
+    if (refusal !== undefined) this.#refuse(this.#events.failure(busy(refusal)))
   }
 
   /** Sends events that are read in one event-loop tick together. */
@@ -199,7 +216,10 @@ export class Upstream {
   #collect(chunk: Buffer): void {
     this.#bodyBytes += chunk.length
     if (this.#bodyBytes > this.#maxEventBytes) this.#refuse(this.#events.failure(STREAM_FAILURES.TOO_LARGE))
-    else this.#body.push(chunk)
+    else {
+      this.#body.push(chunk)
+      this.#count()
+    }
   }
 
   /** Ends the stream with an error of Signalbox, and aborts the response. */
