@@ -1,3 +1,5 @@
+import { gzipSync } from 'node:zlib'
+
 import { until } from '@signalbox/testkit/until'
 import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, onTestFinished, test } from 'vitest'
@@ -37,6 +39,17 @@ test('endpoint client - an answer without an end is read up to 64 KiB, and its c
   const { status, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
   expect([status, text.length]).toEqual([200, 4_096])
   await until(() => closed)
+})
+
+test('endpoint client - the request asks for no compression, and a compressed answer has no text', async () => {
+  const receiver = await openReceiver()
+  const asked: unknown[] = []
+  receiver.reply = (response, received) => {
+    asked.push(received.headers['accept-encoding'])
+    response.writeHead(400, { 'content-encoding': 'gzip' }).end(gzipSync('a'.repeat(1_000)))
+  }
+  const { status, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
+  expect({ status, text, asked }).toEqual({ status: 400, text: '', asked: ['identity'] })
 })
 
 test('endpoint client - an informational answer is not the answer', async () => {

@@ -33,6 +33,8 @@ export class AnswerReader implements Dispatcher.DispatchHandler, OpenRequest {
   #headers: EndpointAnswer['headers'] = {}
   #kept: Buffer[] = []
   #read = 0
+  /** `true` for a body that is compressed although the request asked for none: it is not text. */
+  #encoded = false
 
   /** @param open The requests that are aborted together with this one */
   constructor(open: OpenRequests | undefined) {
@@ -55,10 +57,11 @@ export class AnswerReader implements Dispatcher.DispatchHandler, OpenRequest {
     if (status < 200) return
     this.#status = status
     this.#headers = headers
+    this.#encoded = !/^(?:identity)?$/i.test(String(headers['content-encoding'] ?? ''))
   }
 
   onResponseData(_request: Dispatcher.DispatchController, chunk: Uint8Array): void {
-    const room = KEPT_BYTES - this.#read
+    const room = this.#encoded ? 0 : KEPT_BYTES - this.#read
     // Copied: the chunk is a part of the buffer of the connection.
     if (room > 0) this.#kept.push(Buffer.from(chunk.subarray(0, room)))
     this.#read += chunk.byteLength

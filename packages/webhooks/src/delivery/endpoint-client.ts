@@ -69,7 +69,7 @@ export class EndpointClient {
         origin: url.origin,
         path: url.path,
         method,
-        headers: { 'user-agent': 'signalbox-webhooks', ...headers },
+        headers: { 'user-agent': 'signalbox-webhooks', 'accept-encoding': 'identity', ...headers },
         body: body ?? null,
       },
       reader,
