@@ -1,5 +1,6 @@
 import type { Attack } from '../attack.ts'
 import { agentLoops } from './agent-loops.ts'
+import { agentReplyBombs } from './agent-reply-bombs.ts'
 import { channelList } from './channel-list.ts'
 import { connections } from './connections.ts'
 import { dearBodies } from './dear-bodies.ts'
@@ -26,13 +27,16 @@ import { limitRequests } from './limit-requests.ts'
 import { limitCeStreams, limitMcpStreams, limitMonitors } from './limit-streams.ts'
 import { limitUnread } from './limit-unread.ts'
 import { limitWaiting } from './limit-waiting.ts'
+import { manyAgents } from './many-agents.ts'
 import { rebinding } from './rebinding.ts'
 import { silentNameServer } from './silent-name-server.ts'
 import { slowReaders } from './slow-readers.ts'
+import { unfinishedBodies } from './unfinished-bodies.ts'
 import { waitingCommands } from './waiting-commands.ts'
 
 export const ATTACKS: readonly Attack[] = [
   deepAgentReplies,
+  agentReplyBombs,
   largeCards,
   largeReads,
   hostileHeaders,
@@ -42,6 +46,8 @@ export const ATTACKS: readonly Attack[] = [
   forbiddenBodies,
   hostileNames,
   heldValues,
+  unfinishedBodies,
+  manyAgents,
   waitingCommands,
   slowReaders,
   groupMember,
