@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { derivedLimits } from '@signalbox/http-kit'
 import { describe, expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
@@ -218,6 +219,17 @@ describe('sources', () => {
   test('configuration - an empty file, and a section with nothing in it, set nothing', async () => {
     expect((await load(['--config', yamlFile('')])).config).toEqual(createConfig())
     expect((await load(['--config', yamlFile('http:\n  # port: 1\n')])).config).toEqual(createConfig())
+  })
+
+  test('configuration - limits in bytes derive from the memory, unless they are set, and --print-config says so', async () => {
+    const { processBodyBytes, unreadBytes } = derivedLimits()
+    const loaded = await load([], { LIMITS_CALLER_BODY_BYTES: String(2 ** 33) })
+    expect(loaded.config.limits.caller.bodyBytes).toBe(2 ** 33)
+    expect(loaded.config.limits.process).toMatchObject({ bodyBytes: processBodyBytes, unreadBytes })
+    const text = await configText(loaded)
+    expect(text).toContain(`bodyBytes: ${processBodyBytes} # default, derived from the memory`)
+    expect(text).toContain(`unreadBytes: ${unreadBytes} # default, derived from the memory`)
+    expect(text).toContain(`bodyBytes: ${2 ** 33} # environment LIMITS_CALLER_BODY_BYTES`)
   })
 
   test('configuration - the output of --print-config reads back as the same configuration', async () => {

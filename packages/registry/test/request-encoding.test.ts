@@ -8,7 +8,15 @@ import { encodeAgentQuery } from '../src/requests/agent-query.ts'
 import { decodeAgentReply } from '../src/requests/agent-reply.ts'
 
 const BODY = Buffer.from('{"jsonrpc":"2.0"}')
-const QUERY: AgentQuery = { mode: 'call', body: BODY, callerId: 'alice', account: 'client:alice', timeoutMs: 1500, hops: 2, headers: {} }
+const QUERY: AgentQuery = {
+  mode: 'call',
+  body: BODY,
+  callerId: 'alice',
+  account: 'client:alice',
+  timeoutMs: 1500,
+  hops: 2,
+  headers: {},
+}
 
 function sent(query: AgentQuery): { body: Uint8Array; tags: Record<string, string> } {
   const { body, tags = {} } = encodeAgentQuery(query)

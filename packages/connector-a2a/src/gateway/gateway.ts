@@ -246,12 +246,13 @@ export class Gateway {
 
 function requestOptions(
   { request, hold }: A2aExchange,
-  { identity: caller }: ConnectionCaller,
+  { account, identity: { clientId } }: ConnectionCaller,
   timeoutMs: number | undefined,
   { wire }: CallForm,
 ): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
   const hops = hopsOf(request.headers)
+  const caller = { clientId, account }
   const options = { caller, headers, hops, hold, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
   return wire === undefined ? options : { ...options, wire }
 }

@@ -1,6 +1,6 @@
 import type { ByteBudget, Refusal } from '@signalbox/http-kit'
 
-/** Bytes that a stream may hold uncounted: as much as a window, which has a budget of its own. */
+/** Bytes that a stream may hold uncounted: less than a window, which has a separate budget. */
 const FREE_BYTES = 65_536
 
 /** Bytes are counted in steps, so that the parts of an event cost little. */

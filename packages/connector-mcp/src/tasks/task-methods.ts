@@ -66,13 +66,13 @@ export class TaskMethods {
   }
 
   #requestOf({ request, meta }: McpExchange, caller: ConnectionCaller): TaskRequest {
-    const { broker, agents, heldBytes } = this.#environment
+    const { broker, agents } = this.#environment
     return {
       broker: caller.handle(broker),
       agents,
       traceContext: traceContext(request.headers, meta),
       hops: hopsOf(request.headers),
-      held: () => heldBytes(caller.account),
+      held: () => this.#environment.heldBytes(caller.account),
     }
   }
 
