@@ -1,6 +1,7 @@
 import type { OutgoingMessage, StoredEvent } from '../message.ts'
 import type { EventsStoreSubscribeOptions } from './event-engine.ts'
 import type { SendResult } from './queue-engine.ts'
+import type { ResultLimit } from './result-size.ts'
 import type { Subscription } from './subscription.ts'
 
 export interface EventsStoreAppend extends OutgoingMessage {
@@ -34,18 +35,16 @@ export type EventsStoreStart =
   /** Like `time`: this many milliseconds before now. */
   | { readonly from: 'delta'; readonly milliseconds: number }
 
-export interface ReadOptions {
+export interface LatestOptions extends ResultLimit {
+  /** The maximum number of entries, at least 1. */
+  readonly maxMessages: number
+}
+
+export interface ReadOptions extends LatestOptions {
   /** The first sequence to read. Excludes `fromTimestamp`. Without either, reading starts at the first stored entry. */
   readonly fromSequence?: number
   /** Read entries at or after this time, in ms since the epoch. */
   readonly fromTimestamp?: number
-  /** The maximum number of entries, at least 1. */
-  readonly maxMessages: number
-  /**
-   * A soft limit on the bytes of one result (body, metadata and tags). The first entry is always returned; a further one
-   * only if it fits.
-   */
-  readonly maxBytes?: number
 }
 
 /** A subscriber of an events store. The next event is delivered when the promise of this one resolves. */
@@ -57,7 +56,7 @@ export interface EventsStoreEngine {
   /** Returns entries, oldest first. Empty if the channel does not exist. */
   read(channel: string, options: ReadOptions): Promise<readonly StoredEvent[]>
   /** Returns the newest entries, newest first. Empty if the channel does not exist. */
-  readLatest(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]>
+  readLatest(channel: string, options: LatestOptions): Promise<readonly StoredEvent[]>
   /** Returns the last entry with this key, tombstones included; undefined if there is none. */
   getLast(channel: string, key: string): Promise<StoredEvent | undefined>
   /**

@@ -1,4 +1,5 @@
 import type { OutgoingMessage, QueueDelivery, QueueMessage } from '../message.ts'
+import type { ResultLimit } from './result-size.ts'
 
 export interface QueueSend extends OutgoingMessage {
   /** The time until the message is visible, in ms; 0 is immediately. */
@@ -25,14 +26,9 @@ export interface SendResult {
   readonly duplicate: boolean
 }
 
-export interface ReceiveOptions {
+export interface ReceiveOptions extends ResultLimit {
   /** The maximum number of messages, at least 1. */
   readonly maxMessages: number
-  /**
-   * A soft limit on the bytes of one result (body, metadata and tags). The first message is always returned; a further
-   * one only if it fits.
-   */
-  readonly maxBytes?: number
   /** The maximum time to wait for a first message, in ms; 0 does not wait. */
   readonly waitMs: number
   /** The duration of the lease, in ms; more than 0. */
@@ -42,11 +38,9 @@ export interface ReceiveOptions {
   readonly signal?: AbortSignal
 }
 
-export interface PeekOptions {
+export interface PeekOptions extends ResultLimit {
   /** The maximum number of messages, at least 1. */
   readonly maxMessages: number
-  /** A soft limit on the bytes of one result, as for {@link ReceiveOptions.maxBytes}. */
-  readonly maxBytes?: number
   /** The first sequence to show, at least 1. @default the first message of the queue */
   readonly fromSequence?: number
 }

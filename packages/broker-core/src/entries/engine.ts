@@ -21,6 +21,7 @@ export type {
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
+  LatestOptions,
   ReadOptions,
   StoredEventListener,
 } from '../engine/events-store-engine.ts'
@@ -32,6 +33,8 @@ export type {
   SendResult,
   SettleResult,
 } from '../engine/queue-engine.ts'
+export { ResultSize } from '../engine/result-size.ts'
+export type { MessageContent, ResultLimit } from '../engine/result-size.ts'
 export type { RequestEngine, RequestOptions, RequestType } from '../engine/request-engine.ts'
 export type { Subscription } from '../engine/subscription.ts'
 export type { EngineOptions } from '../engine-options.ts'

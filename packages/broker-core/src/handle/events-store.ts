@@ -1,7 +1,7 @@
 import { assertFunction, assertObject } from '../arguments.ts'
 import { deduplicationOf } from '../deduplication.ts'
 import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
-import type { AppendResult, EventsStoreStart, ReadOptions } from '../engine/events-store-engine.ts'
+import type { AppendResult, EventsStoreStart, LatestOptions, ReadOptions } from '../engine/events-store-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
@@ -93,7 +93,7 @@ export class EventsStore {
   }
 
   /** Returns the newest events, newest first. */
-  readLatest(channel: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]> {
+  readLatest(channel: string, options: LatestOptions): Promise<readonly StoredEvent[]> {
     const access = this.#access
     return access.run('read', 'events_store', channel, async () => {
       access.channel('read', 'events_store', channel)

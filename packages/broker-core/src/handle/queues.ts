@@ -2,6 +2,7 @@ import { assertObject, assertTexts } from '../arguments.ts'
 import { queueTags } from '../dead-letter-tags.ts'
 import { deduplicationOf } from '../deduplication.ts'
 import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine/queue-engine.ts'
+import type { ResultLimit } from '../engine/result-size.ts'
 import { BrokerError } from '../errors.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import type { Attachment } from '../observer.ts'
@@ -24,11 +25,9 @@ export interface QueueSendInput extends MessageInput {
   readonly deadLetterQueue?: string
 }
 
-export interface QueueReceiveInput {
+export interface QueueReceiveInput extends ResultLimit {
   /** The maximum number of messages, at least 1. @default 1 */
   readonly maxMessages?: number
-  /** A soft limit on the size of all messages together, in bytes. @default none */
-  readonly maxBytes?: number
   /** The maximum time to wait for a first message, in ms; 0 does not wait. @default 0 */
   readonly waitMs?: number
   /** The duration of the lease, in ms: the time to `ack`, `nack` or `extend`. @default 30000 */
@@ -134,7 +133,7 @@ export class Queues {
   receive(channel: string, input: QueueReceiveInput = {}): Promise<readonly QueueDelivery[]> {
     const access = this.#access
     return access.run('receive', 'queues', channel, async () => {
-      const { maxMessages = 1, waitMs = 0, leaseMs = DEFAULT_LEASE_MS, maxBytes, signal } = input
+      const { maxMessages = 1, waitMs = 0, leaseMs = DEFAULT_LEASE_MS, signal, ...limit } = input
       access.channel('receive', 'queues', channel)
       assertInteger('maxMessages', maxMessages, 1)
       assertInteger('waitMs', waitMs, 0)
@@ -142,11 +141,11 @@ export class Queues {
       signal?.throwIfAborted()
       const receive = (until: AbortSignal | undefined): Promise<readonly QueueDelivery[]> =>
         access.engine.queues.receive(channel, {
+          ...limit,
           maxMessages,
           waitMs,
           leaseMs,
           clientId: access.caller.clientId,
-          ...(maxBytes === undefined ? {} : { maxBytes }),
           ...(until ? { signal: until } : {}),
         })
       const deliveries = await (waitMs > 0
@@ -252,12 +251,12 @@ export class Queues {
     const access = this.#access
     return access.run('peek', 'queues', channel, async () => {
       access.channel('peek', 'queues', channel)
-      const { maxMessages = 1, maxBytes, fromSequence } = input
+      const { maxMessages = 1, fromSequence, ...limit } = input
       assertInteger('maxMessages', maxMessages, 1)
       if (fromSequence !== undefined) assertInteger('fromSequence', fromSequence, 1)
       return access.engine.queues.peek(channel, {
+        ...limit,
         maxMessages,
-        ...(maxBytes === undefined ? {} : { maxBytes }),
         ...(fromSequence === undefined ? {} : { fromSequence }),
       })
     })

@@ -191,6 +191,20 @@ export const eventsStoreCases: readonly ContractCase[] = [
     },
   ),
 
+  contractCase('events store - sizeOf replaces the size of an entry', async ({ engine, channel }) => {
+    const store = channel('size-of')
+    await appendAll(engine, store, numbered(5))
+    let more = 0
+    const limit = { maxBytes: 250, sizeOf: () => 100, onMore: () => (more += 1) }
+    assert.deepEqual(sequences(await engine.eventsStore.read(store, { maxMessages: 5, ...limit })), [1, 2])
+    assert.deepEqual(sequences(await engine.eventsStore.readLatest(store, { maxMessages: 5, ...limit })), [5, 4])
+    assert.equal(more, 2)
+    assert.deepEqual(sequences(await engine.eventsStore.read(store, { fromSequence: 4, maxMessages: 5, ...limit })), [
+      4, 5,
+    ])
+    assert.equal(more, 2)
+  }),
+
   contractCase('events store - maxBytes counts metadata and tags as well', async ({ engine, channel }) => {
     const store = channel('max-bytes-all')
     await engine.eventsStore.append(store, storedEvent('m1', { metadata: 'x'.repeat(2_000) }))

@@ -118,6 +118,43 @@ export const queueReceiveCases: readonly ContractCase[] = [
     )
   }),
 
+  contractCase(
+    'queues - sizeOf replaces the size of a message, and messages that do not fit are neither leased nor counted',
+    async ({ engine, channel }) => {
+      const queue = channel('size-of')
+      await sendAll(engine, queue, numbered(5))
+      let more = 0
+      const limit = { maxBytes: 250, sizeOf: () => 100, onMore: () => (more += 1) }
+      assert.deepEqual(texts(await engine.queues.peek(queue, { maxMessages: 5, ...limit })), numbered(2))
+      assert.equal(more, 1)
+      const some = await receive(engine, queue, { maxMessages: 5, ...limit })
+      assert.deepEqual(texts(some.map(({ message }) => message)), numbered(2))
+      assert.equal(more, 2)
+      const rest = await receiveMany(engine, queue, 3, { maxBytes: 1_000_000 })
+      assert.deepEqual(
+        rest.map(({ message }) => [text(message), message.receiveCount]),
+        numbered(5)
+          .slice(2)
+          .map((body) => [body, 1]),
+      )
+      assert.equal(more, 2)
+    },
+  ),
+
+  contractCase('queues - onMore reports that a large message was left in its place', async ({ engine, channel }) => {
+    const queue = channel('size-more')
+    await engine.queues.sendBatch(
+      queue,
+      numbered(3).map((body) => queued(body.padEnd(100_000, '.'))),
+    )
+    let more = 0
+    const limit = { maxMessages: 3, maxBytes: 10, onMore: () => (more += 1) }
+    assert.equal((await engine.queues.peek(queue, limit)).length, 1)
+    assert.equal(more, 1)
+    assert.equal((await engine.queues.peek(queue, { ...limit, maxMessages: 1 })).length, 1)
+    assert.equal(more, 1, 'maxMessages keeps messages out of the result, and not maxBytes')
+  }),
+
   contractCase('queues - maxBytes counts metadata and tags as well', async ({ engine, channel }) => {
     const queue = channel('max-bytes-all')
     await engine.queues.sendBatch(queue, [

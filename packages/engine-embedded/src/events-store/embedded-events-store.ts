@@ -4,6 +4,7 @@ import type {
   EventsStoreEngine,
   EventsStoreStart,
   EventsStoreSubscribeOptions,
+  LatestOptions,
   ReadOptions,
   StoredEvent,
   StoredEventListener,
@@ -74,11 +75,11 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
 
   async readLatest(
     name: string,
-    { maxMessages, maxBytes }: { maxMessages: number; maxBytes?: number },
+    { maxMessages, ...limit }: LatestOptions,
   ): Promise<readonly StoredEvent[]> {
     const channel = this.#channel(name)
     if (!channel) return []
-    return this.#given(channel, this.#reader.latest(channel, maxMessages, maxBytes))
+    return this.#given(channel, this.#reader.latest(channel, maxMessages, limit))
   }
 
   async getLast(name: string, key: string): Promise<StoredEvent | undefined> {

@@ -93,7 +93,7 @@ export class EventsStoreFeed {
       const page = items.deref()
       if (page !== undefined) return page
     }
-    const read = this.context.reader.from(channel, position + 1, PAGE, PAGE_BYTES)
+    const read = this.context.reader.from(channel, position + 1, PAGE, { maxBytes: PAGE_BYTES })
     const [first, last] = [read[0]?.event.sequence, read.at(-1)?.event.sequence]
     if (this.followers.size > 1 && first !== undefined && last !== undefined) {
       this.#shared = [

@@ -1,4 +1,5 @@
-import type { ReadOptions, StoredEvent } from '@signalbox/broker-core/engine'
+import type { ReadOptions, ResultLimit, StoredEvent } from '@signalbox/broker-core/engine'
+import { ResultSize } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { plainBytes } from '../bytes.ts'
@@ -78,37 +79,35 @@ export class EventsStoreReader {
    * Returns entries from a sequence on, in order: at least one if there is one, and no more than `maxBytes` of bodies
    * after it.
    */
-  from(eventsStore: OpenEventsStore, sequence: number, max: number, maxBytes?: number): EventsStoreItem[] {
-    return this.#store.reading('events_store', eventsStore.name, () => this.#from(eventsStore, sequence, max, maxBytes))
+  from(eventsStore: OpenEventsStore, sequence: number, max: number, limit: ResultLimit = {}): EventsStoreItem[] {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#from(eventsStore, sequence, max, limit))
   }
 
   #from(
     { id, name, lastSequence }: OpenEventsStore,
     sequence: number,
     max: number,
-    maxBytes?: number,
+    limit: ResultLimit,
   ): EventsStoreItem[] {
     const { range, rangeSizes } = this.#prepared()
-    const limit = maxBytes === undefined ? max : fitting(rangeSizes, [id, sequence, id, lastSequence, max], maxBytes)
-    return range.all(id, sequence, id, lastSequence, limit).map((row) => itemOf(row, name))
+    return fitting(range, rangeSizes, [id, sequence, id, lastSequence, max], name, limit)
   }
 
   /** Returns the newest entries, newest first. */
-  latest(eventsStore: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
-    return this.#store.reading('events_store', eventsStore.name, () => this.#latest(eventsStore, max, maxBytes))
+  latest(eventsStore: OpenEventsStore, max: number, limit: ResultLimit = {}): EventsStoreItem[] {
+    return this.#store.reading('events_store', eventsStore.name, () => this.#latest(eventsStore, max, limit))
   }
 
-  #latest({ id, name, lastSequence }: OpenEventsStore, max: number, maxBytes?: number): EventsStoreItem[] {
+  #latest({ id, name, lastSequence }: OpenEventsStore, max: number, limit: ResultLimit): EventsStoreItem[] {
     const { latest, latestSizes } = this.#prepared()
-    const limit = maxBytes === undefined ? max : fitting(latestSizes, [id, 0, id, lastSequence, max], maxBytes)
-    return latest.all(id, 0, id, lastSequence, limit).map((row) => itemOf(row, name))
+    return fitting(latest, latestSizes, [id, 0, id, lastSequence, max], name, limit)
   }
 
   read(eventsStore: OpenEventsStore, options: ReadOptions): EventsStoreItem[] {
-    const { fromSequence = 1, fromTimestamp, maxMessages, maxBytes } = options
+    const { fromSequence = 1, fromTimestamp, maxMessages, ...limit } = options
     const first = fromTimestamp === undefined ? fromSequence : this.firstSince(eventsStore, fromTimestamp)
     if (first === undefined || first > LAST_SEQUENCE) return []
-    return this.from(eventsStore, first, maxMessages, maxBytes)
+    return this.from(eventsStore, first, maxMessages, limit)
   }
 
   /**
@@ -153,15 +152,29 @@ export class EventsStoreReader {
   }
 }
 
-function fitting(sizes: Database.Statement<Range, { bytes: number }>, range: Range, maxBytes: number): number {
-  let count = 0
-  let sum = 0
-  for (const { bytes } of sizes.all(...range)) {
-    sum += bytes
-    if (count > 0 && sum > maxBytes) break
-    count++
+/** Reads the entries that fit into one result. Their sizes are read first, so that no body is read in vain. */
+function fitting(
+  rows: Database.Statement<Range, EntryRow>,
+  sizes: Database.Statement<Range, { bytes: number }>,
+  range: Range,
+  channel: string,
+  limit: ResultLimit,
+): EventsStoreItem[] {
+  const { maxBytes } = limit
+  if (maxBytes === undefined) return rows.all(...range).map((row) => itemOf(row, channel))
+  const found = sizes.all(...range)
+  let bytes = 0
+  const tooMany = found.findIndex((entry, i) => (bytes += entry.bytes) > maxBytes && i > 0)
+  const [from, first, to, last] = range
+  const result = new ResultSize(limit)
+  const items: EventsStoreItem[] = []
+  for (const row of rows.all(from, first, to, last, tooMany < 0 ? found.length : tooMany)) {
+    const item = itemOf(row, channel)
+    if (!result.add(item.event, item.size)) return items
+    items.push(item)
   }
-  return count
+  if (tooMany > 0) result.leaveOut()
+  return items
 }
 
 function itemOf(row: EntryRow, channel: string): EventsStoreItem {

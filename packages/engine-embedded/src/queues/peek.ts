@@ -1,5 +1,5 @@
-import type { PeekOptions, QueueMessage } from '@signalbox/broker-core/engine'
-import { messageSize } from '@signalbox/broker-core/engine'
+import type { PeekOptions, QueueMessage, ResultLimit } from '@signalbox/broker-core/engine'
+import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from '../channel-registry.ts'
 import type { Queue } from './queue.ts'
@@ -19,22 +19,22 @@ export function peekQueue(
   channel: LiveChannel,
   queue: Queue | undefined,
   now: number,
-  { maxMessages, maxBytes, fromSequence = 1 }: PeekOptions,
+  { maxMessages, fromSequence = 1, ...bound }: PeekOptions,
 ): QueueMessage[] {
   const known = fromSequence === 1 ? queue?.inMemory(maxMessages, now) : undefined
-  if (known) return withinBytes(known, maxBytes)
+  if (known) return withinBytes(known, bound)
   const messages: QueueMessage[] = []
   const limit = Math.min(PAGE, maxMessages + (queue?.heldCount ?? 0))
-  let bytes = 0
+  const result = new ResultSize(bound)
   for (let after = fromSequence - 1; ;) {
     const page = reader.page(channel, after, limit)
     for (const { sequence, expiresAt, message, size } of page) {
       after = sequence
       if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
+      if (!result.mayFit(size)) return messages
       const whole = message ?? reader.one(channel.id, channel.name, sequence)?.message
       if (!whole) continue
-      bytes += size
-      if (maxBytes !== undefined && messages.length > 0 && bytes > maxBytes) return messages
+      if (!result.add(whole, size)) return messages
       if (messages.push(whole) === maxMessages) return messages
     }
     if (page.length < limit) return messages
@@ -60,10 +60,10 @@ export function oldestWaiting(
   }
 }
 
-/** Returns as many messages as fit into `maxBytes`, at least one. */
-function withinBytes(messages: QueueMessage[], maxBytes: number | undefined): QueueMessage[] {
-  if (maxBytes === undefined) return messages
-  let bytes = 0
-  const end = messages.findIndex((message, i) => (bytes += messageSize(message)) > maxBytes && i > 0)
+/** Returns the messages that fit into the result, at least one. */
+function withinBytes(messages: QueueMessage[], limit: ResultLimit): QueueMessage[] {
+  if (limit.maxBytes === undefined) return messages
+  const result = new ResultSize(limit)
+  const end = messages.findIndex((message) => !result.add(message, messageSize(message)))
   return end < 0 ? messages : messages.slice(0, end)
 }

@@ -1,5 +1,6 @@
 import { NumberMap, OrderedSet } from '@signalbox/broker-core/internal'
 import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core/engine'
+import { ResultSize } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { Lease, Leases } from './leases.ts'
@@ -111,20 +112,23 @@ export class Queue {
   }
 
   #takeInto(leases: Lease<Queue>[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
-    const { maxMessages, maxBytes, leaseMs, clientId } = options
+    const { maxMessages, leaseMs, clientId } = options
     const now = this.#context.now()
-    let bytes = 0
+    const result = new ResultSize(options)
     while (leases.length < maxMessages) {
       const entry = this.#window.first ?? this.#nextPage(channel)
       if (!entry) return
+      if (!isExpired(entry.expiresAt, now) && !result.mayFit(entry.size)) return
       const message = this.#load(channel, entry)
       if (!message || isExpired(entry.expiresAt, now)) {
         this.#window.shift()
         if (message) expired.push(entry.sequence)
         continue
       }
-      bytes += entry.size
-      if (maxBytes !== undefined && leases.length > 0 && bytes > maxBytes) return
+      if (!result.add(message, entry.size)) {
+        this.#forgetLarge(entry)
+        return
+      }
       this.#window.shift()
       entry.receiveCount++
       this.#held.set(entry.sequence, entry)
@@ -143,11 +147,15 @@ export class Queue {
       if (receiveCount > 1) this.#context.registry.sinceOpen.redelivered++
       bytes += entry.size
       deliveries.push({ receipt, message: withReceiveCount(message, receiveCount) })
-      // Kept in memory only if it is small; a redelivered message is read again.
-      if (entry.size > SMALL_BYTES) entry.message = undefined
+      this.#forgetLarge(entry)
     }
     if (channel) this.#context.registry.delivered(channel, deliveries.length, bytes)
     return deliveries
+  }
+
+  /** Keeps a message in memory only if it is small. Otherwise it is read again at its next delivery. */
+  #forgetLarge(entry: WindowEntry): void {
+    if (entry.size > SMALL_BYTES) entry.message = undefined
   }
 
   #load(channel: LiveChannel, entry: WindowEntry): QueueMessage | undefined {

@@ -1,5 +1,5 @@
-import type { EventsStoreStart, ReadOptions, StoredEvent } from '@signalbox/broker-core/engine'
-import { messageSize } from '@signalbox/broker-core/engine'
+import type { EventsStoreStart, LatestOptions, ReadOptions, ResultLimit, StoredEvent } from '@signalbox/broker-core/engine'
+import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { decodeEnvelope, textField } from '../envelope.ts'
@@ -44,7 +44,7 @@ export class EventsStoreReader {
   }
 
   async read(channel: StoredChannel, options: ReadOptions): Promise<readonly StoredEvent[]> {
-    const { maxMessages, maxBytes, fromSequence, fromTimestamp } = options
+    const { maxMessages, fromSequence, fromTimestamp, ...limit } = options
     const { firstSequence, lastSequence, entries } = await this.counts(channel)
     if (entries === 0) return []
     const filter = this.#parts.subjects.all(channel.incarnation)
@@ -52,15 +52,18 @@ export class EventsStoreReader {
       fromTimestamp === undefined
         ? Math.max(fromSequence ?? 1, firstSequence)
         : await this.#parts.messages.sequenceAt(channel.stream, filter, fromTimestamp, firstSequence, lastSequence)
-    const page = new Page(channel.name, maxMessages, maxBytes)
+    const page = new Page(channel.name, maxMessages, limit, lastSequence)
     await this.#parts.messages.forward(channel.stream, filter, from, lastSequence, maxMessages, page.take)
     return page.entries
   }
 
-  async readLatest(channel: StoredChannel, maxMessages: number, maxBytes?: number): Promise<readonly StoredEvent[]> {
+  async readLatest(
+    channel: StoredChannel,
+    { maxMessages, ...limit }: LatestOptions,
+  ): Promise<readonly StoredEvent[]> {
     const { firstSequence, lastSequence, entries } = await this.counts(channel)
     if (entries === 0) return []
-    const page = new Page(channel.name, Math.min(maxMessages, entries), maxBytes)
+    const page = new Page(channel.name, Math.min(maxMessages, entries), limit, firstSequence)
     await this.#parts.messages.backward(channel.stream, lastSequence, firstSequence, maxMessages, page.take)
     return page.entries
   }
@@ -99,21 +102,25 @@ class Page {
   readonly entries: StoredEvent[] = []
   readonly #channel: string
   readonly #maxMessages: number
-  readonly #maxBytes: number
-  #bytes = 0
+  readonly #result: ResultSize
+  readonly #end: number
 
-  constructor(channel: string, maxMessages: number, maxBytes = Infinity) {
+  /** @param end The sequence at which reading ends */
+  constructor(channel: string, maxMessages: number, limit: ResultLimit, end: number) {
     this.#channel = channel
     this.#maxMessages = maxMessages
-    this.#maxBytes = maxBytes
+    this.#result = new ResultSize(limit)
+    this.#end = end
   }
 
   readonly take = (message: { data: Uint8Array; sequence: number; timestamp: number }): boolean => {
     const entry = decodeEntry(this.#channel, message)
     if (!entry) return true
-    this.#bytes += messageSize(entry)
-    if (this.entries.length > 0 && this.#bytes > this.#maxBytes) return false
+    if (!this.#result.add(entry, messageSize(entry))) return false
     this.entries.push(entry)
-    return this.entries.length < this.#maxMessages && this.#bytes < this.#maxBytes
+    if (this.entries.length === this.#maxMessages) return false
+    if (!this.#result.isFull) return true
+    if (entry.sequence !== this.#end) this.#result.leaveOut()
+    return false
   }
 }

@@ -5,6 +5,7 @@ import type {
   EventsStoreEngine,
   EventsStoreStart,
   EventsStoreSubscribeOptions,
+  LatestOptions,
   ReadOptions,
   StoredEvent,
   StoredEventListener,
@@ -149,9 +150,9 @@ export class NatsEventsStore implements EventsStoreEngine {
     return channel ? this.reader.read(channel, options) : []
   }
 
-  async readLatest(name: string, options: { maxMessages: number; maxBytes?: number }): Promise<readonly StoredEvent[]> {
+  async readLatest(name: string, options: LatestOptions): Promise<readonly StoredEvent[]> {
     const channel = await this.#existing(name)
-    return channel ? this.reader.readLatest(channel, options.maxMessages, options.maxBytes) : []
+    return channel ? this.reader.readLatest(channel, options) : []
   }
 
   async getLast(name: string, key: string): Promise<StoredEvent | undefined> {

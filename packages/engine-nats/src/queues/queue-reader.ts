@@ -1,5 +1,5 @@
 import type { PeekOptions, QueueMessage } from '@signalbox/broker-core/engine'
-import { messageSize } from '@signalbox/broker-core/engine'
+import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
@@ -31,22 +31,24 @@ export class QueueReader {
   }
 
   async peek(channel: StoredChannel, options: PeekOptions): Promise<readonly QueueMessage[]> {
-    const { maxMessages, maxBytes = Infinity, fromSequence = 1 } = options
+    const { maxMessages, fromSequence = 1, ...limit } = options
     const { messages, subjects, clock } = this.#parts
     const { messages: held, lastSequence } = await this.#gauges.read(channel)
     if (held === 0) return []
     const shown: QueueMessage[] = []
-    let bytes = 0
+    const result = new ResultSize(limit)
     const filter = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, filter, fromSequence, lastSequence, maxMessages, (stored) => {
       const record = readRecord(stored.data)
       const now = clock.now()
       if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true
-      bytes += messageSize(record.envelope)
-      if (shown.length > 0 && bytes > maxBytes) return false
+      if (!result.add(record.envelope, messageSize(record.envelope))) return false
       const receives = this.#disposal.receivesOf(channel, stored.sequence)
       shown.push(toMessage(channel.name, record, stored.sequence, stored.timestamp, receives))
-      return shown.length < maxMessages && bytes < maxBytes
+      if (shown.length === maxMessages) return false
+      if (!result.isFull) return true
+      if (stored.sequence < lastSequence) result.leaveOut()
+      return false
     })
     return shown
   }

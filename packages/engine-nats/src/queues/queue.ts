@@ -1,4 +1,5 @@
 import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core/engine'
+import { ResultSize } from '@signalbox/broker-core/engine'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
@@ -73,7 +74,11 @@ export class Queue {
       const pull = this.#pull(batch, maxBytes, Math.max(0, Math.min(MAX_PULL_MS, left)))
       const outcome = await this.#outcome(receiver, options.signal, pull)
       const granted = this.#grant(receiver, outcome.deliveries, options)
-      if (granted.length > 0) return granted
+      if (granted.length > 0) {
+        // The servers stopped before a message that exceeds `maxBytes`.
+        if (outcome.end === 'large') options.onMore?.()
+        return granted
+      }
       options.signal?.throwIfAborted()
       if (this.#closing.signal.aborted || outcome.end === 'gone') return undefined
       if (outcome.passed > 0) batch = Math.min(MAX_BATCH, batch * 4)
@@ -156,19 +161,18 @@ export class Queue {
     if (deliveries.length === 0) return []
     // The receiver leaves the line, so that the surplus goes to others.
     this.#line.leave(receiver)
-    const { maxMessages, maxBytes = Infinity, clientId, leaseMs, signal } = options
+    const { maxMessages, clientId, leaseMs, signal } = options
     const granted: QueueDelivery[] = []
-    let bytes = 0
+    const result = new ResultSize(options)
     let full = signal?.aborted === true || this.#closing.signal.aborted
     let total = 0
     for (const delivery of deliveries) {
       if (this.#isOver(delivery)) continue
-      full ||= granted.length >= maxMessages || (granted.length > 0 && bytes + delivery.size > maxBytes)
+      full ||= granted.length >= maxMessages || !result.add(delivery.record.envelope, delivery.size)
       if (full) {
         this.#line.offer(delivery)
         continue
       }
-      bytes += delivery.size
       total += delivery.size
       if (delivery.receiveCount > 1) this.#parts.counterTable.sinceOpen.redelivered++
       granted.push(this.#keeper.grant(delivery, clientId, leaseMs))

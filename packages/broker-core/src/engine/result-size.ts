@@ -1,0 +1,65 @@
+import type { OutgoingMessage } from '../message.ts'
+
+/** The parts of a message that have a size. */
+export type MessageContent = Pick<OutgoingMessage, 'body' | 'metadata' | 'tags'>
+
+/** A limit on the size of one result. */
+export interface ResultLimit {
+  /**
+   * A soft limit on the size of one result. The first message is always returned; a further one only if it fits.
+   * Others stay where they are, and are not leased.
+   * @default none
+   */
+  readonly maxBytes?: number
+  /**
+   * Returns the size of a message in the result, such as its size in JSON; never less than its bytes.
+   * @default the bytes of body, metadata and tags
+   */
+  readonly sizeOf?: (message: MessageContent) => number
+  /** Called if `maxBytes` keeps a message out of the result. @default none */
+  readonly onMore?: () => void
+}
+
+/** Adds up the sizes of the messages in one result, for engines. */
+export class ResultSize {
+  readonly #limit: ResultLimit
+  #left: number
+  #isEmpty = true
+
+  constructor(limit: ResultLimit) {
+    this.#limit = limit
+    this.#left = limit.maxBytes ?? Infinity
+  }
+
+  /** `true` if no further message fits. */
+  get isFull(): boolean {
+    return !this.#isEmpty && this.#left <= 0
+  }
+
+  /** Returns whether a message of this many bytes may fit. A message that does not fit need not be read. */
+  mayFit(bytes: number): boolean {
+    if (this.#isEmpty || bytes <= this.#left) return true
+    this.leaveOut()
+    return false
+  }
+
+  /** Adds a message if it fits. Returns whether it does. */
+  add(message: MessageContent, bytes: number): boolean {
+    if (!this.mayFit(bytes)) return false
+    // The size of a first message that fills the result does not matter, and computing it can take long.
+    const isCounted = this.#limit.sizeOf === undefined || (this.#isEmpty && bytes >= this.#left)
+    const size = isCounted ? bytes : (this.#limit.sizeOf?.(message) ?? bytes)
+    if (!this.#isEmpty && size > this.#left) {
+      this.leaveOut()
+      return false
+    }
+    this.#isEmpty = false
+    this.#left -= size
+    return true
+  }
+
+  /** Reports that the limit keeps a message out of the result. */
+  leaveOut(): void {
+    this.#limit.onMore?.()
+  }
+}
