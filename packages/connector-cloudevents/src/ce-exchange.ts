@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import { HttpExchange, restRefusal, SseStream } from '@signalbox/http-kit'
+import { HttpExchange, restRefusal, SseStream, TextParts } from '@signalbox/http-kit'
 import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
 import { CeError } from './errors.ts'
@@ -12,8 +12,8 @@ export interface CeAnswer {
   readonly status: number
   /** A text for people. */
   readonly message: string
-  /** JSON text. It may contain the unchanged data of an event. */
-  readonly data: string
+  /** JSON text. It may contain the unchanged data of an event. A long text is written in pieces. */
+  readonly data: string | TextParts
   /**
    * `true` if the call was rejected, for example by a subscriber. The answer then has `is_error: true`.
    * @default false
@@ -45,14 +45,24 @@ export class CeExchange extends HttpExchange {
   }
 
   answer({ status, message, data, rejected = false, settlement }: CeAnswer, settlements: Settlements): void {
+    const refusal = typeof data === 'string' ? undefined : this.chargeLong(data)
+    if (refusal !== undefined) {
+      if (settlement !== undefined) settlements.settle(settlement, 'rollback')
+      this.refuse(refusal)
+      return
+    }
     if (!this.begin()) return
     if (this.abandoned) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
       this.#onFinished?.(this, 'disconnected')
       return
     }
-    const text = envelopeText(rejected, message, data)
-    this.send(status, this.#headers(), text, settlement === undefined ? undefined : { settlements, settlement })
+    const unsettled = settlement === undefined ? undefined : { settlements, settlement }
+    if (typeof data === 'string') this.send(status, this.#headers(), envelopeText(rejected, message, data), unsettled)
+    else {
+      const [head = '', tail = ''] = envelopeText(rejected, message, '\0').split('\0')
+      this.sendLong(status, this.#headers(), new TextParts().add(head).add(data).add(tail), unsettled)
+    }
     this.#onFinished?.(this, rejected ? 'rejected' : 'success')
   }
 

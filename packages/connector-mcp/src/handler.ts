@@ -113,6 +113,7 @@ export class McpEndpoint {
     this.operations = mcpOperations({
       broker,
       agents: options.agents,
+      maxAnswerBytes: options.maxAnswerBytes,
       tools,
       tasks: tasks && requests && { tasks, requests },
     })
@@ -141,6 +142,7 @@ export class McpEndpoint {
       settlements: this.#settlements,
       agents: options.agents,
       keepAliveMs: options.keepAliveMs,
+      maxAnswerBytes: options.maxAnswerBytes,
       failed,
     }
     const { hooks, instructions, serverInfo } = options

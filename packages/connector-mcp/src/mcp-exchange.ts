@@ -12,6 +12,7 @@ import {
   SSE_HEADERS,
   SseStream,
   successText,
+  TextParts,
 } from '@signalbox/http-kit'
 import type { JsonObject, JsonRpcMessage, RequestHead, Unsettled } from '@signalbox/http-kit'
 
@@ -101,18 +102,33 @@ export class McpExchange extends JsonRpcExchange {
 
   /**
    * Answers with a JSON-RPC success.
-   * @param members The members of the result, as JSON text without the braces
+   * @param members The members of the result, as JSON text without the braces. A long text is written in pieces, and refused
+   * if the caller or the process has too many bytes of answers
    * @param meta More members of the result's `_meta`, for revisions that have one: JSON text with a leading comma
    * @param type The kind of the result, for revisions that name it. @default 'complete'
    */
   succeed(
     id: string,
-    members: string,
+    members: string | TextParts,
     outcome: McpOutcome = 'success',
     { unsettled, meta, type }: SuccessOptions = {},
   ): void {
-    const result = this.revision.result(members, this.#environment.serverInfo, meta, type)
-    this.#answer(200, successText(id, result), outcome, unsettled)
+    const frame = (inside: string): string =>
+      successText(id, this.revision.result(inside, this.#environment.serverInfo, meta, type))
+    if (typeof members === 'string') {
+      this.#answer(200, frame(members), outcome, unsettled)
+      return
+    }
+    const refusal = this.chargeLong(members)
+    if (refusal === undefined) {
+      // JSON text contains no NUL.
+      const [head = '', tail = ''] = frame('\0').split('\0')
+      this.#answer(200, new TextParts().add(head).add(members).add(tail), outcome, unsettled)
+      return
+    }
+    unsettled?.settlements.settle(unsettled.settlement, 'rollback')
+    this.id = id
+    this.refuse(refusal)
   }
 
   /** Answers with a JSON-RPC error, with the HTTP status of its code. The body may be unread. */
@@ -198,7 +214,7 @@ export class McpExchange extends JsonRpcExchange {
 
   #answer(
     status: number,
-    text: string,
+    text: string | TextParts,
     outcome: McpOutcome,
     unsettled?: Unsettled,
     moreHeaders?: OutgoingHttpHeaders,
@@ -211,16 +227,19 @@ export class McpExchange extends JsonRpcExchange {
     }
     if (this.#stream !== undefined) {
       this.#stream.release()
-      this.sendLast(eventText({ event: 'message', data: text }), unsettled)
+      if (typeof text === 'string') this.sendLast(messageEvent(text), unsettled)
+      else this.sendLongLast(longMessageEvent(text), unsettled)
     } else if (status === 200 && !this.accepted.json) {
       const headers = { ...this.#headers(), ...moreHeaders, ...SSE_HEADERS }
-      this.send(status, headers, eventText({ event: 'message', data: text }), unsettled)
+      if (typeof text === 'string') this.send(status, headers, messageEvent(text), unsettled)
+      else this.sendLong(status, headers, longMessageEvent(text), unsettled)
     } else {
       const headers = this.#headers()
       headers['Content-Type'] = 'application/json'
       if (status === 401) Object.assign(headers, CHALLENGE)
       if (moreHeaders !== undefined) Object.assign(headers, moreHeaders)
-      this.send(status, headers, text, unsettled)
+      if (typeof text === 'string') this.send(status, headers, text, unsettled)
+      else this.sendLong(status, headers, text, unsettled)
     }
     this.#finished(outcome)
   }
@@ -234,6 +253,15 @@ export class McpExchange extends JsonRpcExchange {
   #finished(outcome: McpOutcome): void {
     this.#environment.onFinished?.(this, outcome)
   }
+}
+
+function messageEvent(data: string): string {
+  return eventText({ event: 'message', data })
+}
+
+/** Returns the event of a text without line ends. */
+function longMessageEvent(data: TextParts): TextParts {
+  return new TextParts().add('event: message\ndata: ').add(data).add('\n\n')
 }
 
 const INSUFFICIENT = "the token's scopes do not allow this; get a token with the scopes in WWW-Authenticate"

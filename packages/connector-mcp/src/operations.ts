@@ -35,16 +35,18 @@ export interface McpOperations {
 interface OperationParts {
   readonly broker: Broker
   readonly agents: AgentDirectory | undefined
+  readonly maxAnswerBytes: number
   readonly tools: ReadonlyMap<string, Tool>
   readonly tasks: { readonly tasks: Tasks; readonly requests: TaskRequests } | undefined
 }
 
-export function mcpOperations({ broker, agents, tools, tasks }: OperationParts): McpOperations {
+export function mcpOperations({ broker, agents, maxAnswerBytes, tools, tasks }: OperationParts): McpOperations {
   return {
     tools: () => [...tools.values()].map(({ definition }) => definition),
     callTool: async (name, args, { broker: caller, signal, hold }) => {
       const context: ToolContext = {
         broker: caller,
+        maxAnswerBytes,
         signal,
         hold,
         callerGone: signal,

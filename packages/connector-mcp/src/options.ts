@@ -19,6 +19,7 @@ import { randomStateKey } from './input/state-key.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
+import { DEFAULT_MAX_ANSWER_BYTES } from './tools/answer-size.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
 export interface McpConnectorOptions extends ConnectorOptions {
@@ -33,6 +34,12 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default 250
    */
   readonly settleGraceMs?: number
+  /**
+   * The size of the text of a tool's result after which no further message is added, in bytes, at least 1. The first
+   * message is always complete.
+   * @default 262144
+   */
+  readonly maxAnswerBytes?: number
   /** Interval between comments on a stream, in ms; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
   /**
@@ -93,7 +100,7 @@ const INSTRUCTIONS =
   'A channel is created by its first use, and the same name may be used in each of the five types. A name has 1 to 255 bytes, usually words with dots such as orders.eu, ' +
   'and no wildcards. Use channel_list to see the existing channels; a read of another one returns nothing. Names that begin with _AGENTS_. belong to the broker. ' +
   'A message has a body, and optional metadata and tags. A body that is not UTF-8 text is returned as base64, with body_encoding. Large bodies are only in the text of a result. ' +
-  'One result has at most about 16 MiB of messages, or 4 MiB of a list, so it may have fewer than requested; next_cursor leads to the rest of a list.'
+  'A result may have fewer messages or entries than requested: then more is true, and a second text says how to get the rest; cursor leads to the rest of a list.'
 
 /** Options of the Fastify plugin, and options without a default. */
 type Unresolved =
@@ -118,6 +125,7 @@ const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
   maxStreams: 'number',
   toolTimeoutSeconds: 'number',
   settleGraceMs: 'number',
+  maxAnswerBytes: 'number',
   keepAliveMs: 'number',
   agents: 'object',
   tasks: 'object',
@@ -146,6 +154,7 @@ export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOption
     maxStreams: options.maxStreams ?? 1000,
     toolTimeoutSeconds: options.toolTimeoutSeconds ?? 60,
     settleGraceMs: options.settleGraceMs ?? 250,
+    maxAnswerBytes: options.maxAnswerBytes ?? DEFAULT_MAX_ANSWER_BYTES,
     keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
     leases: options.leases ?? false,
     serverInfo: options.serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
@@ -161,6 +170,7 @@ export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOption
   atLeast('maxStreams', resolved.maxStreams, 0)
   atLeast('toolTimeoutSeconds', resolved.toolTimeoutSeconds, 0.001)
   atLeast('settleGraceMs', resolved.settleGraceMs, 0)
+  atLeast('maxAnswerBytes', resolved.maxAnswerBytes, 1)
   atLeast('keepAliveMs', resolved.keepAliveMs, 0)
   if (resolved.tasks !== undefined) checkTaskOptions(resolved.tasks)
   return resolved

@@ -29,6 +29,7 @@ export interface CallEnvironment {
   readonly tasks: Tasks | undefined
   readonly states: RequestStates
   readonly keepAliveMs: number
+  readonly maxAnswerBytes: number
   failed(error: unknown, request?: HttpRequest): void
 }
 
@@ -81,6 +82,10 @@ export class ToolCall implements ToolContext, RunningCall {
   get key(): string | undefined {
     this.#key ??= callKey(this.broker.caller.clientId, this.#exchange.sessionId, idKey(this.#id))
     return this.#key
+  }
+
+  get maxAnswerBytes(): number {
+    return this.#environment.maxAnswerBytes
   }
 
   get waits(): boolean {
@@ -349,7 +354,7 @@ export class ToolCall implements ToolContext, RunningCall {
       this.#finish()
       return
     }
-    let members: string
+    let members: ReturnType<typeof resultMembers>
     try {
       members = resultMembers(outcome)
     } catch (error) {

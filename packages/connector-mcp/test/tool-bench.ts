@@ -6,11 +6,12 @@ import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import type { EmbeddedEngineOptions } from '@signalbox/engine-embedded'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
-import { JsonRpcError } from '@signalbox/http-kit'
+import { JsonRpcError, TextParts } from '@signalbox/http-kit'
 import { Compile } from 'typebox/compile'
 import { expect } from 'vitest'
 
 import type { AgentDirectory } from '../src/agent-directory.ts'
+import { DEFAULT_MAX_ANSWER_BYTES } from '../src/tools/answer-size.ts'
 import { createTools } from '../src/tools/index.ts'
 import type { Tool, ToolContext, ToolOutcome } from '../src/tools/tool.ts'
 
@@ -31,8 +32,8 @@ export interface ToolBench extends AsyncDisposable {
   refused(name: string, args: unknown): Promise<JsonRpcError>
 }
 
-/** An outcome whose structured content is no JSON text any more. */
-export type ParsedOutcome = ToolOutcome & { readonly structuredContent?: object }
+/** An outcome whose text is complete, and whose structured content is no JSON text any more. */
+export type ParsedOutcome = Omit<ToolOutcome, 'text'> & { readonly text: string; readonly structuredContent?: object }
 
 /** Small, so that tests of the limit are quick. */
 const MAX_MESSAGE_BYTES = 1024 * 1024
@@ -42,7 +43,7 @@ const NEVER = new AbortController().signal
 export async function openToolBench(
   agents?: (system: BrokerHandle) => Promise<AgentDirectory>,
   limits: Omit<EmbeddedEngineOptions, 'path'> = {},
-  { leases = false }: { leases?: boolean } = {},
+  { leases = false, maxAnswerBytes = DEFAULT_MAX_ANSWER_BYTES }: { leases?: boolean; maxAnswerBytes?: number } = {},
 ): Promise<ToolBench> {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-tools-'))
   const engine = await openEmbeddedEngine({ path: folder, maxMessageBytes: MAX_MESSAGE_BYTES, ...limits })
@@ -56,6 +57,7 @@ export async function openToolBench(
     const tool = toolNamed(tools, name)
     const context: ToolContext = {
       broker: user,
+      maxAnswerBytes,
       signal,
       callerGone: NEVER,
       wantsProgress: true,
@@ -65,9 +67,10 @@ export async function openToolBench(
       hops: 0,
       progress: (message) => void progress.push(message),
     }
-    const { structuredContent, ...rest } = await tool.call(args, context)
-    const parsed: unknown = typeof structuredContent === 'string' ? JSON.parse(structuredContent) : structuredContent
-    const outcome = { ...rest, ...(typeof parsed === 'object' && parsed !== null ? { structuredContent: parsed } : {}) }
+    const { structuredContent, text, ...rest } = await tool.call(args, context)
+    const isJson = typeof structuredContent === 'string' || structuredContent instanceof TextParts
+    const parsed: unknown = isJson ? JSON.parse(String(structuredContent)) : structuredContent
+    const outcome = { ...rest, text: String(text), ...(typeof parsed === 'object' && parsed !== null ? { structuredContent: parsed } : {}) }
     expectOutput(tool, outcome)
     return outcome
   }

@@ -2,7 +2,7 @@ import type { Message } from '@signalbox/broker-core'
 import { decodeText } from '@signalbox/broker-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { MAX_ANSWER_BYTES } from '../src/tools/answer-size.ts'
+import { DEFAULT_MAX_ANSWER_BYTES } from '../src/tools/answer-size.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench } from './tool-bench.ts'
 
@@ -144,7 +144,7 @@ describe('tools - events_store_read', () => {
 
   test('one answer holds a bounded number of bytes', async () => {
     const part = new Uint8Array(bench.broker.engine.limits.maxMessageBytes - 1024).fill(0x61)
-    const enough = Math.ceil(MAX_ANSWER_BYTES / part.length) + 1
+    const enough = Math.ceil(DEFAULT_MAX_ANSWER_BYTES / part.length) + 1
     for (let i = 0; i < enough; i++) await bench.user.eventsStore.publish('heavy', { body: part })
     for (const args of [{ max_messages: 100 }, { count: 100 }]) {
       const tool = 'count' in args ? 'events_store_read_latest' : 'events_store_read'

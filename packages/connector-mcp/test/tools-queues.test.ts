@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 
-import { MAX_ANSWER_BYTES } from '../src/tools/answer-size.ts'
+import { DEFAULT_MAX_ANSWER_BYTES } from '../src/tools/answer-size.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench } from './tool-bench.ts'
 
@@ -158,7 +158,7 @@ describe('tools - queue_receive', () => {
     await bench.json('queue_receive', { channel: 'leased', max_messages: 1 })
     expect(receive.mock.lastCall?.[1]).toMatchObject({ waitMs: 5000 })
     receive.mockRestore()
-    expect(options).toMatchObject({ maxMessages: 7, waitMs: 3000, clientId: 'anonymous', maxBytes: MAX_ANSWER_BYTES })
+    expect(options).toMatchObject({ maxMessages: 7, waitMs: 3000, clientId: 'anonymous', maxBytes: DEFAULT_MAX_ANSWER_BYTES })
     expect(options?.leaseMs).toBeGreaterThanOrEqual(60_000)
   })
 
@@ -235,7 +235,7 @@ describe('tools - queue_receive', () => {
 
   test('one answer holds a bounded number of bytes, and the rest stays in the queue', async () => {
     const part = new Uint8Array(bench.broker.engine.limits.maxMessageBytes - 1024).fill(0x61)
-    const enough = Math.ceil(MAX_ANSWER_BYTES / part.length) + 1
+    const enough = Math.ceil(DEFAULT_MAX_ANSWER_BYTES / part.length) + 1
     for (let i = 0; i < enough; i++) await bench.user.queues.send('heavy', { body: part })
     for (const tool of ['queue_peek', 'queue_receive']) {
       const messages = await bench.json(tool, { channel: 'heavy', max_messages: 100 })

@@ -54,6 +54,8 @@ export { Endpoint, LARGE_BODY_BYTES } from './endpoint/endpoint.ts'
 export { FairTurns, fairTurns } from './endpoint/fair-turns.ts'
 export type { Admitted, EndpointOptions, FrontDoor } from './endpoint/endpoint.ts'
 export { HttpExchange } from './endpoint/http-exchange.ts'
+export { LONG_TEXT_BYTES } from './endpoint/long-answer.ts'
+export { escapedSize, LongBytes, TextParts } from './endpoint/text-parts.ts'
 export type { Unsettled } from './endpoint/http-exchange.ts'
 export { WebPolicy } from './endpoint/web-policy.ts'
 export type { AllowedHosts } from './endpoint/web-policy.ts'
@@ -99,8 +101,16 @@ export type {
 export { elementTexts, memberText, scanJson } from './json-rpc/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json-rpc/scan.ts'
 export { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from './leased-answer.ts'
-export { bodyText, isoTime, messageShape, storedEventShape } from './message-shape.ts'
-export type { BodyText } from './message-shape.ts'
+export {
+  bodyText,
+  isoTime,
+  longBodyText,
+  longMessageShape,
+  messageShape,
+  messageSizeInJson,
+  storedEventShape,
+} from './message-shape.ts'
+export type { BodyText, LongBodyText } from './message-shape.ts'
 export { NameResolver, resolveBySystem } from './names/name-resolver.ts'
 export type { NameResolverOptions, ResolveHost } from './names/name-resolver.ts'
 export { OpenStreams } from './open-streams.ts'

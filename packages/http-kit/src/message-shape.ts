@@ -1,7 +1,9 @@
-import { Buffer } from 'node:buffer'
+import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import type { Message, StoredEvent, Tags } from '@signalbox/broker-core'
+import type { MessageContent, StoredEvent, Tags } from '@signalbox/broker-core'
+
+import { escapedSize, LongBytes } from './endpoint/text-parts.ts'
 
 /** Messages as JSON. */
 
@@ -32,7 +34,7 @@ interface StoredEventShape extends MessageShape {
 }
 
 /** Returns a message as JSON: its body, metadata and tags. */
-export function messageShape({ body, metadata, tags }: Message): MessageShape {
+export function messageShape({ body, metadata, tags }: MessageContent): MessageShape {
   const text = decodeText(body)
   return text === undefined ? { ...bodyText(body), metadata, tags } : { body: text, metadata, tags }
 }
@@ -45,4 +47,45 @@ export function storedEventShape(event: StoredEvent): StoredEventShape {
 /** Returns a time, given in ms since the epoch, as an ISO 8601 timestamp in UTC. */
 export function isoTime(milliseconds: number): string {
   return new Date(milliseconds).toISOString()
+}
+
+/** A body in a long text ({@link TextParts}). */
+export interface LongBodyText {
+  readonly body: string | LongBytes
+  readonly body_encoding?: 'base64'
+}
+
+/** Returns a body as {@link bodyText} does, for a long text: a long body is encoded when the text is written. */
+export function longBodyText(bytes: Uint8Array): LongBodyText {
+  if (bytes.byteLength < LONG_BODY_BYTES) return bodyText(bytes)
+  const body = new LongBytes(bytes)
+  return body.isText ? { body } : { body, body_encoding: 'base64' }
+}
+
+/** Returns a message as {@link messageShape} does, for a long text. */
+export function longMessageShape({ body, metadata, tags }: MessageContent) {
+  return { ...longBodyText(body), metadata, tags }
+}
+
+/** Smaller bodies are encoded at once, in bytes. */
+const LONG_BODY_BYTES = 4_096
+
+/** The names of the members of a message, and its sequence, time and receipt, in bytes. */
+const FRAME_BYTES = 160
+
+/** The most bytes of a character in JSON. */
+const MAX_ESCAPE = 6
+
+/** A text of more characters is counted. */
+const SHORT_CHARACTERS = 64
+
+/** Returns about the size of a message in JSON: exact for long parts, and at least the size of short ones. */
+export function messageSizeInJson({ body, metadata, tags }: MessageContent): number {
+  let size = FRAME_BYTES + (isUtf8(body) ? escapedSize(body) : Math.ceil(body.byteLength / 3) * 4) + textSize(metadata)
+  for (const key of Object.keys(tags)) size += '"":"",'.length + textSize(key) + textSize(tags[key] ?? '')
+  return size
+}
+
+function textSize(text: string): number {
+  return text.length <= SHORT_CHARACTERS ? text.length * MAX_ESCAPE : escapedSize(Buffer.from(text))
 }

@@ -41,7 +41,7 @@ export class Settlements {
    * Writes the last part of a response that carries leased messages, ends the response, and settles the messages
    * later. The head must be written already.
    */
-  deliver(response: HttpResponse, lastChunk: string, settlement: Settlement): void {
+  deliver(response: HttpResponse, lastChunk: string | Uint8Array, settlement: Settlement): void {
     const { socket } = response
     if (socket === null || response.destroyed) {
       this.settle(settlement, 'rollback')

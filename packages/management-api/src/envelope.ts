@@ -1,7 +1,12 @@
+import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit'
+import type { Unsettled } from '@signalbox/http-kit'
+import { takeOver } from '@signalbox/http-kit/fastify'
 import type { FastifyReply } from 'fastify'
 import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
+import { managementRefusal } from './access/management-exchange.ts'
+import type { ManagementExchange } from './access/management-exchange.ts'
 import type { ManagementError } from './errors.ts'
 
 /**
@@ -45,4 +50,28 @@ export const JSON_HEADERS = {
 
 export function sendEnvelope(reply: FastifyReply, status: number, envelope: ResponseEnvelope): FastifyReply {
   return reply.code(status).headers(JSON_HEADERS).send(JSON.stringify(envelope))
+}
+
+/**
+ * Answers with an envelope that contains bodies of messages, in pieces if it is long, and then settles the messages. If
+ * the caller or the process has too many bytes of answers, the messages go back to their queue.
+ * @throws ManagementError TOO_MANY_REQUESTS
+ */
+export function sendParts(
+  reply: FastifyReply,
+  exchange: ManagementExchange,
+  envelope: ResponseEnvelope,
+  unsettled?: Unsettled,
+): FastifyReply {
+  const text = TextParts.json(envelope)
+  if (text.heldBytes < LONG_TEXT_BYTES && unsettled === undefined) {
+    return reply.code(200).headers(JSON_HEADERS).send(String(text))
+  }
+  const refusal = exchange.chargeLong(text)
+  if (refusal !== undefined) {
+    unsettled?.settlements.settle(unsettled.settlement, 'rollback')
+    throw managementRefusal(refusal)
+  }
+  exchange.answerParts({ ...takeOver(reply), ...JSON_HEADERS }, text, unsettled)
+  return reply
 }

@@ -15,7 +15,7 @@ import { brokerAudit } from './audit/broker-audit.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
 import { addSignInRoute } from './console/sign-in.ts'
 import { Redrives } from './dead-letters/redrives.ts'
-import { failure, JSON_HEADERS, sendEnvelope, success } from './envelope.ts'
+import { failure, JSON_HEADERS, sendEnvelope, sendParts, success } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { bodyError, takeBodiesAsBytes } from './json-body.ts'
 import { addMonitorRoutes } from './monitor/monitor-route.ts'
@@ -207,10 +207,12 @@ class ManagementEndpoint {
         app.get(path, { onRequest: this.#admission.hook(READING_ROLE, path) }, async (request, reply) => {
           const services = this.#ready()
           const { readingRoute } = await requestHandlers()
-          const run = readingRoute(paths[0]).prepare(queryOf(request))
+          const route = readingRoute(paths[0])
+          const run = route.prepare(queryOf(request))
           const operator = this.#admission.operator(request)
           const data = await run({ operator, services, environment: this.#environment })
-          return sendEnvelope(reply, 200, success(data))
+          if (!route.hasBodies) return sendEnvelope(reply, 200, success(data))
+          return sendParts(reply, this.#admission.exchange(request), success(data))
         })
       }
     }

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Authorization, Broker, BrokerHandle, ChannelType, Routing } from '@signalbox/broker-core'
-import type { HttpResponse, Identity, RequestHold, Settlement } from '@signalbox/http-kit'
+import type { HttpResponse, Identity, RequestHold, Settlement, TextParts } from '@signalbox/http-kit'
 
 import type { ReadAgentCalls } from './history/agent-histories.ts'
 
@@ -258,7 +258,7 @@ export interface ToolStatus {
 }
 
 export interface ToolResult {
-  readonly text: string
+  readonly text: string | TextParts
   readonly isError: boolean
   readonly structured?: unknown
   /** The settlement of leased messages in the result. */

@@ -305,6 +305,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description: 'Time-out of tools without an argument for it, in seconds.',
       }),
       maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
+      maxAnswerBytes: integer(262_144, 1_024, 16_777_216, {
+        description:
+          "Size of the text of a tool's result after which no further message is added, in bytes. The first message is always complete.",
+      }),
       tasks: group('Calls of `/mcp` that continue as tasks', {
         enable: flag(true, {
           description: 'Continues calls that wait for long as tasks, for clients that declare this extension.',

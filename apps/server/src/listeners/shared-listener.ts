@@ -158,6 +158,7 @@ async function addRoutes(
       frontDoor,
       maxBodyBytes: config.maxBodyBytes,
       maxStreams: mcp.maxStreams,
+      maxAnswerBytes: mcp.maxAnswerBytes,
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
       leases: mcp.leases,

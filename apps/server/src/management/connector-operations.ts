@@ -1,7 +1,7 @@
 import { BrokerError } from '@signalbox/broker-core'
 import type { A2aConnector } from '@signalbox/connector-a2a'
 import type { McpOperations } from '@signalbox/connector-mcp'
-import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, TextParts } from '@signalbox/http-kit'
 import type { AgentCallsPort, ManagementServices, ToolsPort } from '@signalbox/management-api'
 
 /** The parts of the connectors that operators use. The connectors that are turned off set none. */
@@ -31,7 +31,7 @@ function toolsOf(mcp: McpOperations): ToolsPort {
       })
       if (outcome === undefined) return undefined
       const { text, isError, structuredContent: content, settlement } = outcome
-      const structured: unknown = typeof content === 'string' ? JSON.parse(content) : content
+      const structured: unknown = typeof content === 'string' || content instanceof TextParts ? JSON.parse(String(content)) : content
       return {
         text,
         isError,

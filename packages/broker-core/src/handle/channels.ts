@@ -40,6 +40,8 @@ export interface ChannelPage {
   readonly nextCursor?: string
   /** The number of channels on all pages. */
   readonly total: number
+  /** The number of channels on later pages. */
+  readonly left: number
 }
 
 /** The number of channels whose state is requested at the same time. */
@@ -78,6 +80,7 @@ export class Channels {
       return {
         channels: await this.#states(page),
         total: all.length,
+        left: rest.length - page.length,
         ...(more ? { nextCursor: cursorOfChannel(last) } : {}),
       }
     })

@@ -1,7 +1,15 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { MAX_JSON_DEPTH, readJson, scanJson, scanLimits } from '@signalbox/http-kit'
+import {
+  LONG_TEXT_BYTES,
+  LongBytes,
+  MAX_JSON_DEPTH,
+  readJson,
+  scanJson,
+  scanLimits,
+  TextParts,
+} from '@signalbox/http-kit'
 
 /** The member of an event's JSON form that contains the body, and its type. `none` is an event without data. */
 export type DataForm = 'none' | 'json' | 'text' | 'base64'
@@ -42,22 +50,32 @@ export function isUnusualForm(form: DataForm, body: Uint8Array, datacontenttype:
  * the body fits it. Otherwise valid JSON with a JSON type is JSON, UTF-8 is a string unless its type is JSON or
  * bytes, and any other body is base64, which loses nothing.
  */
-export function dataMember(body: Uint8Array, form: DataForm | undefined, datacontenttype: string | undefined): string {
+export function dataMember(
+  body: Uint8Array,
+  form: DataForm | undefined,
+  datacontenttype: string | undefined,
+): string | TextParts {
   if (form === 'base64') return base64Member(body)
   if (body.byteLength === 0) return form === 'text' ? '"data":""' : ''
   const isJson = form !== 'text' && isJsonType(datacontenttype)
-  const text = isJson || form === 'text' || mayBeText(datacontenttype) ? decodeText(body) : undefined
-  if (text === undefined || (isJson && kindOf(text) !== 'json')) return base64Member(body)
-  return isJson ? jsonMember(text) : textMember(text)
+  if (!isJson && (form === 'text' || mayBeText(datacontenttype))) {
+    return isUtf8(body) ? textMember(body) : base64Member(body)
+  }
+  const text = isJson ? decodeText(body) : undefined
+  if (text === undefined || kindOf(text) !== 'json') return base64Member(body)
+  return jsonMember(text)
 }
 
 /** Returns the members that contain the body of a message that is no event: JSON, text with its type, or base64. */
-export function bodyMembers(body: Uint8Array): readonly string[] {
-  if (body.byteLength === 0) return []
+export function bodyMembers(body: Uint8Array): string | TextParts {
+  if (body.byteLength === 0) return ''
   const text = decodeText(body)
   const kind = text === undefined ? 'too large' : kindOf(text)
-  if (text === undefined || kind === 'too large') return [base64Member(body)]
-  return kind === 'json' ? [jsonMember(text)] : ['"datacontenttype":"text/plain"', textMember(text)]
+  if (text === undefined || kind === 'too large') return base64Member(body)
+  if (kind === 'json') return jsonMember(text)
+  const type = '"datacontenttype":"text/plain",'
+  const data = textMember(body)
+  return typeof data === 'string' ? type + data : new TextParts().add(type).add(data)
 }
 
 /** The event adds one level around its data. */
@@ -73,15 +91,24 @@ function kindOf(text: string): 'json' | 'too large' | 'other' {
   return readJson(text) === undefined ? 'other' : 'json'
 }
 
-function jsonMember(text: string): string {
+function jsonMember(text: string): string | TextParts {
   // Line ends in JSON text only separate its parts, so a space can replace them.
-  return `"data":${text.replace(/[\r\n]+/g, ' ')}`
+  const line = text.replace(/[\r\n]+/g, ' ')
+  if (line.length >= LONG_TEXT_BYTES) return new TextParts().add('"data":').add(Buffer.from(line))
+  return `"data":${line}`
 }
 
-function textMember(text: string): string {
-  return `"data":${JSON.stringify(text)}`
+/** @param body UTF-8 */
+function textMember(body: Uint8Array): string | TextParts {
+  if (body.byteLength >= LONG_TEXT_BYTES) return new TextParts().add('"data":').add(TextParts.json(new LongBytes(body)))
+  return `"data":${JSON.stringify(bufferOf(body).toString())}`
 }
 
-function base64Member(body: Uint8Array): string {
-  return `"data_base64":"${Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('base64')}"`
+function base64Member(body: Uint8Array): string | TextParts {
+  if (body.byteLength >= LONG_TEXT_BYTES) return new TextParts().add('"data_base64":"').addBase64(body).add('"')
+  return `"data_base64":"${bufferOf(body).toString('base64')}"`
+}
+
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
 }

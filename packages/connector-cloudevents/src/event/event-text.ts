@@ -1,4 +1,5 @@
 import type { ChannelType, Message } from '@signalbox/broker-core'
+import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit'
 
 import { bodyMembers, dataMember } from './data-form.ts'
 import type { AttributeType } from './attributes.ts'
@@ -10,6 +11,12 @@ export interface EventText {
   /** The event in JSON, on one line. */
   readonly text: string
   /** `true` if the message was sent as a CloudEvent. */
+  readonly isEvent: boolean
+}
+
+/** A message as a CloudEvent in JSON, in parts if it is long. */
+export interface LongEventText {
+  readonly text: string | TextParts
   readonly isEvent: boolean
 }
 
@@ -81,14 +88,40 @@ export function cloudEventText(
   message: Message,
   extensions: Readonly<Record<string, string>> = {},
 ): EventText {
+  const { text, isEvent } = longEventText(pattern, message, extensions)
+  return { text: String(text), isEvent }
+}
+
+/** Returns the JSON form of an event as {@link cloudEventText} does. A long one is escaped when it is written. */
+export function longEventText(
+  pattern: ChannelType,
+  message: Message,
+  extensions: Readonly<Record<string, string>> = {},
+): LongEventText {
   const { texts, types, carried } = outgoingAttributes(pattern, message, extensions)
   const { body } = message
-  const members: string[] = []
-  for (const [name, text] of texts) members.push(`"${name}":${types.has(name) ? text : JSON.stringify(text)}`)
-  if (carried === undefined) members.push(...bodyMembers(body))
-  else {
-    const data = dataMember(body, carried.form, carried.attributes.texts.get('datacontenttype'))
+  const data =
+    carried === undefined
+      ? bodyMembers(body)
+      : dataMember(body, carried.form, carried.attributes.texts.get('datacontenttype'))
+  const isEvent = carried !== undefined
+  const isLong = typeof data !== 'string' || [...texts.values()].some((text) => text.length >= LONG_TEXT_BYTES)
+  if (!isLong) {
+    const members: string[] = []
+    for (const [name, text] of texts) members.push(memberOf(name, text, types))
     if (data !== '') members.push(data)
+    return { text: `{${members.join(',')}}`, isEvent }
   }
-  return { text: `{${members.join(',')}}`, isEvent: carried !== undefined }
+  const text = new TextParts()
+  for (const [name, value] of texts) {
+    text.add(text.isEmpty ? '{' : ',')
+    if (value.length < LONG_TEXT_BYTES) text.add(memberOf(name, value, types))
+    else text.add(`"${name}":`).addQuoted(value)
+  }
+  if (data !== '') text.add(',').add(data)
+  return { text: text.add('}'), isEvent }
+}
+
+function memberOf(name: string, text: string, types: ReadonlyMap<string, AttributeType>): string {
+  return `"${name}":${types.has(name) ? text : JSON.stringify(text)}`
 }

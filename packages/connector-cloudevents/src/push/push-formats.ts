@@ -60,7 +60,7 @@ function binaryHeaders(type: ChannelType, message: Message): Readonly<Record<str
 
 /** Returns the type of the body of a message that is no event. */
 function typeOfBody(body: Uint8Array): string | undefined {
-  const [first = ''] = bodyMembers(body)
+  const first = String(bodyMembers(body))
   if (first.startsWith('"data":')) return 'application/json'
   if (first.startsWith('"datacontenttype":')) return 'text/plain'
   return first === '' ? undefined : 'application/octet-stream'

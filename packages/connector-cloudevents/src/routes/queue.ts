@@ -1,10 +1,10 @@
-import type { QueueDelivery, QueueMessage } from '@signalbox/broker-core'
-import { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from '@signalbox/http-kit'
+import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
+import { ANSWER_LEASE_MS, leaseForAnswer, LONG_TEXT_BYTES, messageSizeInJson, settlementOf, TextParts } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { CallEnded } from '../calls.ts'
 import { invalidParameters } from '../errors.ts'
-import { cloudEventText } from '../event/event-text.ts'
+import { longEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
 import { ANSWERS } from './answers.ts'
 import { channel, receipts, STRICT } from './parameter-types.ts'
@@ -12,7 +12,7 @@ import type { CeRouteCall } from './route.ts'
 import { defineCeRoute } from './route.ts'
 
 /** Size of an answer after which no further message is added, in bytes. */
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+const MAX_ANSWER_BYTES = 1024 * 1024
 
 /** The longest lease, and the longest delay of a rejected message, in seconds: twelve hours. */
 const MAX_LEASE_SECONDS = 43_200
@@ -53,6 +53,8 @@ export const queueReceive = defineCeRoute({
   ),
   async run({ channel, max_messages = 1, wait_timeout = 5, is_peek = false, visibility_seconds = 0 }, call) {
     const { queues } = call.broker
+    let more = false
+    const limit = { maxBytes: MAX_ANSWER_BYTES, sizeOf: messageSizeInJson, onMore: () => (more = true) }
     if (is_peek) {
       if (visibility_seconds > 0) {
         throw invalidParameters([
@@ -63,14 +65,24 @@ export const queueReceive = defineCeRoute({
           },
         ])
       }
-      const messages = await queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
-      return received(messages.map((message) => ({ message })))
+      const messages = await queues.peek(channel, { ...limit, maxMessages: max_messages })
+      return received(
+        messages.map((message) => ({ message })),
+        more,
+      )
     }
     const leaseMs = visibility_seconds > 0 ? visibility_seconds * 1000 : ANSWER_LEASE_MS
-    const deliveries = await receive(channel, max_messages, wait_timeout, leaseMs, call)
-    if (visibility_seconds > 0) return received(deliveries)
-    const answer = received(deliveries.map(({ message }) => ({ message })))
+    const deliveries = await receive(channel, { ...limit, maxMessages: max_messages, waitMs: wait_timeout * 1000, leaseMs }, call)
     const settlement = settlementOf(queues, deliveries)
+    if (visibility_seconds > 0) {
+      // A client that did not get the receipts cannot settle the messages. Otherwise they wait for the client.
+      const answer = received(deliveries, more)
+      return settlement === undefined ? answer : { ...answer, settlement: { ...settlement, commit: async () => {} } }
+    }
+    const answer = received(
+      deliveries.map(({ message }) => ({ message })),
+      more,
+    )
     return settlement === undefined ? answer : { ...answer, settlement }
   },
 })
@@ -78,31 +90,41 @@ export const queueReceive = defineCeRoute({
 /** Receives messages; none if the server shuts down. */
 async function receive(
   channel: string,
-  maxMessages: number,
-  waitSeconds: number,
-  leaseMs: number,
+  input: Omit<QueueReceiveInput, 'signal'>,
   { broker, signal }: CeRouteCall,
 ): Promise<readonly QueueDelivery[]> {
-  const input = { maxMessages, maxBytes: MAX_ANSWER_BYTES, waitMs: waitSeconds * 1000, leaseMs, signal }
   try {
-    return await leaseForAnswer(broker.queues, channel, input)
+    return await leaseForAnswer(broker.queues, channel, { ...input, signal })
   } catch (error) {
     if (error instanceof CallEnded && error.reason === 'shutdown') return []
     throw error
   }
 }
 
-function received(deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[]): CeAnswer {
-  const messages = deliveries.map(({ message, receipt }) => {
-    const { text } = cloudEventText('queues', message)
+function received(
+  deliveries: readonly { readonly message: QueueMessage; readonly receipt?: string }[],
+  more: boolean,
+): CeAnswer {
+  const events = deliveries.map(({ message, receipt }) => {
+    const { text } = longEventText('queues', message)
     const withReceipt = receipt === undefined ? '' : `"receipt":${JSON.stringify(receipt)},`
-    return `{"event":${text},${withReceipt}"receive_count":${message.receiveCount}}`
+    return { text, rest: `,${withReceipt}"receive_count":${message.receiveCount}}` }
   })
-  const count = messages.length
+  const size = events.reduce((sum, { text }) => sum + (typeof text === 'string' ? text.length : Infinity), 0)
+  const count = deliveries.length
+  const counted = `${count} ${count === 1 ? 'message' : 'messages'}`
+  const data = new TextParts().add('{"messages":[')
+  for (const [i, { text, rest }] of events.entries()) {
+    data
+      .add(i === 0 ? '{"event":' : ',{"event":')
+      .add(text)
+      .add(rest)
+  }
+  data.add(more ? '],"more":true}' : ']}')
   return {
     status: 200,
-    message: `${count} ${count === 1 ? 'message' : 'messages'}`,
-    data: `{"messages":[${messages.join(',')}]}`,
+    message: more ? `${counted}; others remain in the queue because the answer has its largest size` : counted,
+    data: size < LONG_TEXT_BYTES ? String(data) : data,
   }
 }
 

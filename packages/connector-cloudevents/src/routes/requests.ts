@@ -5,7 +5,7 @@ import type { Reply, RequestType } from '@signalbox/broker-core'
 import { readJson } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { cloudEventText } from '../event/event-text.ts'
+import { longEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
 import { CeError } from '../errors.ts'
 import { MAX_TIMEOUT_SECONDS } from '../options.ts'
@@ -57,7 +57,7 @@ export const sendQuery = defineCeRoute({
   run: (query, call) =>
     request('queries', query, call, 200, ({ channel, reply }) => ({
       message: 'query answered',
-      data: cloudEventText('queries', {
+      data: longEventText('queries', {
         ...reply,
         channel,
         id: randomUUID(),

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
@@ -67,9 +68,12 @@ export class OwnedTask {
 
   async #complete(outcome: ToolOutcome): Promise<void> {
     const { maxResultBytes } = this.#tasks.options
-    const result = encodeText(`{${resultMembers(outcome)}}`)
-    if (result.byteLength > maxResultBytes || (await this.#end({ status: 'completed' }, result)) === 'too large') {
-      const text = `RESULT_TOO_LARGE: The result has ${result.byteLength} bytes; a task stores at most ${maxResultBytes}, or the store takes less. The call has run: do not repeat it, but ask for less data.`
+    const members = resultMembers(outcome)
+    const bytes = typeof members === 'string' ? Buffer.byteLength(members) : members.byteLength
+    const isTooLarge = bytes + '{}'.length > maxResultBytes
+    const result = isTooLarge ? NOTHING : encodeText(`{${String(members)}}`)
+    if (isTooLarge || (await this.#end({ status: 'completed' }, result)) === 'too large') {
+      const text = `RESULT_TOO_LARGE: The result has ${bytes} bytes; a task stores at most ${maxResultBytes}, or the store takes less. The call has run: do not repeat it, but ask for less data.`
       await this.#end({ status: 'completed' }, encodeText(`{${resultMembers({ text, isError: true })}}`))
     }
   }

@@ -7,6 +7,7 @@ import type { AgentDirectory } from '../agent-directory.ts'
 import type { Calls, RunningCall } from '../calls.ts'
 import type { CallEndReason } from '../errors.ts'
 import { CallEnded } from '../errors.ts'
+import { DEFAULT_MAX_ANSWER_BYTES } from '../tools/answer-size.ts'
 import type { ToolContext, ToolOutcome } from '../tools/tool.ts'
 import type { OwnedTask } from './owned-task.ts'
 import type { TaskWork } from './running-work.ts'
@@ -30,6 +31,7 @@ export class ResumedCall implements ToolContext, RunningCall, TaskWork {
   readonly hops: number
   readonly mayAsk: boolean
   readonly wantsProgress = false
+  readonly maxAnswerBytes = DEFAULT_MAX_ANSWER_BYTES
   readonly startedAt = performance.now()
   readonly hasTimeout = false
   readonly endsAtShutdown = false

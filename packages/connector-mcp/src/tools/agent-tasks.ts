@@ -70,7 +70,7 @@ export async function askedBy(
   { mayAsk }: ToolContext,
 ): Promise<ToolOutcome> {
   const replied = await outcome
-  const asked = mayAsk && !replied.isError ? questionIn(replied.text) : undefined
+  const asked = mayAsk && !replied.isError ? questionIn(String(replied.text)) : undefined
   if (asked === undefined) return replied
   const { question, taskId, contextId } = asked
   const properties = { [ANSWER]: { type: 'string', title: 'Answer' } }

@@ -8,7 +8,8 @@ import { Type } from 'typebox'
 import type { AgentCard, AgentDirectory, AgentFilter } from '../agent-directory.ts'
 import { READS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation, failure, nextCursorOutput, objectOutcome } from './results.ts'
+import { failure, laterPagesOutput, listOutcome, MAX_LISTED, objectOutcome } from './results.ts'
+import type { LaterPages } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
 
 const skillSummary = Type.Object({ id: Type.String(), name: Type.String(), tags: Type.Array(Type.String()) })
@@ -48,15 +49,16 @@ export function agentList(agents: AgentDirectory): Tool {
             description: 'The most agents of one page.',
             minimum: 1,
             maximum: Number.MAX_SAFE_INTEGER,
+            default: MAX_LISTED,
           }),
         ),
-        cursor: Type.Optional(argument.text('next_cursor of the previous page.', { minLength: 1 })),
+        cursor: Type.Optional(argument.text('cursor of the previous page.', { minLength: 1 })),
       },
       { additionalProperties: false },
     ),
     output: Type.Object({
       agents: Type.Array(Type.Partial(agentSummary)),
-      next_cursor: nextCursorOutput,
+      ...laterPagesOutput,
     }),
     annotations: READS,
     needs: { action: 'list', patterns: ['agents'] },
@@ -64,13 +66,11 @@ export function agentList(agents: AgentDirectory): Tool {
       skill_tags !== undefined && skill_tags.length > MAX_TAGS
         ? { argument: 'skill_tags', given: shownValue(skill_tags), allowed: `an array of at most ${MAX_TAGS} strings` }
         : undefined,
-    async run({ skill_tags: skillTags = [], limit = Infinity, cursor }, context) {
+    async run({ skill_tags: skillTags = [], limit = MAX_LISTED, cursor }, context) {
       context.broker.requireCredentials('list', 'agents')
       const tags = skillTags.length > 0 ? { skillTags: [...new Set(skillTags)] } : {}
-      const { summaries, next } = await listPage(agents, { ...tags, limit: AT_ONCE }, limit, cursor, context)
-      const text = `[${summaries.join(',')}]`
-      const more = next === undefined ? '' : `,"next_cursor":${JSON.stringify(next)}`
-      return confirmation(text, `{"agents":${text}${more}}`)
+      const { summaries, later } = await listPage(agents, { ...tags, limit: AT_ONCE }, limit, cursor, context)
+      return listOutcome('agents', `[${summaries.join(',')}]`, later)
     },
   })
 }
@@ -85,28 +85,38 @@ const MAX_PAGE_BYTES = 4 * 1024 * 1024
 const AT_ONCE = 50
 const BYTES_AT_ONCE = 256 * 1024
 
-/** Formats the agents that the caller may see, up to `limit` and up to the size of one answer. */
+/**
+ * Formats the agents that the caller may see, up to `limit` and up to the size of one answer, and counts those on later
+ * pages.
+ */
 async function listPage(
   agents: AgentDirectory,
   filter: AgentFilter,
   limit: number,
   after: string | undefined,
   { broker, signal }: ToolContext,
-): Promise<{ readonly summaries: readonly string[]; readonly next: string | undefined }> {
+): Promise<{ readonly summaries: readonly string[]; readonly later: LaterPages | undefined }> {
   const summaries: string[] = []
   let bytes = 0
   let pauseAt = BYTES_AT_ONCE
-  let last = after
+  let last = after ?? ''
   let seen = after
+  let leftOut = 0
   for (;;) {
     const cards = await agents.list({ ...filter, ...(seen === undefined ? {} : { after: seen }) })
     for (const card of cards) {
       seen = card.agent_id
       if (!broker.permits('list', 'agents', seen)) continue
-      if (summaries.length >= limit) return { summaries, next: last }
+      if (leftOut > 0 || summaries.length >= limit) {
+        leftOut++
+        continue
+      }
       const text = JSON.stringify(summary(card))
       bytes += Buffer.byteLength(text) + Buffer.byteLength(JSON.stringify(text))
-      if (bytes > MAX_PAGE_BYTES && summaries.length > 0) return { summaries, next: last }
+      if (bytes > MAX_PAGE_BYTES && summaries.length > 0) {
+        leftOut++
+        continue
+      }
       summaries.push(text)
       last = seen
       if (bytes > pauseAt) {
@@ -114,7 +124,9 @@ async function listPage(
         await otherWork()
       }
     }
-    if (cards.length < filter.limit || signal.aborted) return { summaries, next: undefined }
+    if (cards.length < filter.limit || signal.aborted) {
+      return { summaries, later: leftOut === 0 ? undefined : { cursor: last, leftOut } }
+    }
     await otherWork()
   }
 }

@@ -1,5 +1,98 @@
+import { Buffer } from 'node:buffer'
+
+import type { MessageContent, ResultLimit } from '@signalbox/broker-core'
+import { messageSizeInJson, LONG_TEXT_BYTES, longMessageShape, messageShape, TextParts } from '@signalbox/http-kit'
+
+import type { ToolOutcome } from './tool.ts'
+
+/** The size of the text of one result after which no further message is added, in bytes. */
+export const DEFAULT_MAX_ANSWER_BYTES = 262_144
+
+/** The limit on the messages of one result. */
+export class AnswerLimit {
+  readonly #maxBytes: number
+  #isReached = false
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** Limits a read to the messages that fit. */
+  get bound(): ResultLimit {
+    return { maxBytes: this.#maxBytes, sizeOf: messageSizeInJson, onMore: () => (this.#isReached = true) }
+  }
+
+  /**
+   * Returns the note that messages are missing; `undefined` if all are here.
+   * @param count The number of messages in the result
+   * @param asked The number of messages that the caller asked for
+   * @param remedy A sentence that says how to get the others
+   */
+  rest(count: number, asked: number, remedy: string): MissingMessages | undefined {
+    if (!this.#isReached) return undefined
+    const left = asked - count
+    return {
+      more: true,
+      hint: `The text of a result has about ${this.#maxBytes} bytes at most (CONNECTORSMCP_MAX_ANSWER_BYTES), so up to ${left} more ${left === 1 ? 'message is' : 'messages are'} missing here. ${remedy}`,
+    }
+  }
+}
+
+/** A note about messages that do not fit into a result. */
+export interface MissingMessages {
+  readonly more: true
+  readonly hint: string
+}
+
+const BODIES_IN_TEXT = { bodies: 'in text' } as const
+
+/** The most bytes of text and structured content that repeat a body. */
+const MAX_REPEATED_BYTES = 65_536
+
 /**
- * Size of an answer after which no further message is added, in bytes, so that 100 large messages do not become one
- * huge text.
+ * Returns messages as a JSON array in the text, and as an object in the structured content. Bodies that are too large
+ * to be repeated are in the text only.
+ * @param others Returns the further members of a message
  */
-export const MAX_ANSWER_BYTES = 16 * 1024 * 1024
+export function messagesOutcome<Item extends { readonly message: MessageContent }>(
+  name: 'messages' | 'events',
+  items: readonly Item[],
+  others: (item: Item) => object,
+  missing?: MissingMessages,
+): ToolOutcome {
+  const hint = missing === undefined ? {} : { hint: missing.hint }
+  const more = missing === undefined ? '' : ',"more":true'
+  if (items.reduce((sum, { message }) => sum + bytesOf(message), 0) < LONG_TEXT_BYTES / 2) {
+    const text = JSON.stringify(items.map((item) => ({ ...messageShape(item.message), ...others(item) })))
+    return { text, ...hint, isError: false, structuredContent: `{"${name}":${text}${more}}` }
+  }
+  const text = TextParts.json(items.map((item) => ({ ...longMessageShape(item.message), ...others(item) })))
+  if (fitsTwice(text)) {
+    const structuredContent = new TextParts().add(`{"${name}":`).add(text).add(`${more}}`)
+    return { text, ...hint, isError: false, structuredContent }
+  }
+  const shapes = items.map((item) => {
+    const { body: _body, ...rest } = longMessageShape(item.message)
+    return { ...rest, ...others(item) }
+  })
+  const structuredContent = TextParts.json({
+    [name]: shapes,
+    ...BODIES_IN_TEXT,
+    ...(missing === undefined ? {} : { more: true }),
+  })
+  return { text, ...hint, isError: false, structuredContent }
+}
+
+function bytesOf({ body, metadata, tags }: MessageContent): number {
+  let bytes = body.byteLength + metadata.length
+  for (const key of Object.keys(tags)) bytes += key.length + (tags[key] ?? '').length
+  return bytes
+}
+
+/** Returns whether a text is small enough to be repeated in the structured content. */
+export function fitsTwice(text: string | TextParts): boolean {
+  const length = typeof text === 'string' ? text.length : text.heldBytes
+  if (length * 2 > MAX_REPEATED_BYTES) return false
+  const bytes = typeof text === 'string' ? Buffer.byteLength(text) : text.byteLength
+  return bytes * 2 <= MAX_REPEATED_BYTES
+}

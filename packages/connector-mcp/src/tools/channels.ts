@@ -12,6 +12,7 @@ import {
   channelsOutput,
   confirmation,
   listOutcome,
+  MAX_LISTED,
 } from './results.ts'
 
 /** Size of one page, in bytes. A longer list continues on the next page. */
@@ -28,9 +29,9 @@ export const channelList = defineTool({
       type: Type.Optional(argument.channelType('Only channels of this type.')),
       pattern: Type.Optional(argument.text('Only these names: a pattern with * or ?, otherwise a prefix.')),
       limit: Type.Optional(
-        Type.Integer({ description: 'The most channels of one page.', minimum: 1, maximum: 10_000 }),
+        Type.Integer({ description: 'The most channels of one page.', minimum: 1, maximum: 10_000, default: MAX_LISTED }),
       ),
-      cursor: Type.Optional(argument.text('next_cursor of the previous page.')),
+      cursor: Type.Optional(argument.text('cursor of the previous page.')),
     },
     { additionalProperties: false },
   ),
@@ -38,8 +39,13 @@ export const channelList = defineTool({
   annotations: READS,
   needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run(args, { broker }) {
-    const { channels, nextCursor } = await broker.channels.page({ ...args, maxBytes: MAX_LIST_BYTES })
-    return listOutcome('channels', channels.map(channelDescriptor), nextCursor)
+    const { channels, nextCursor, left } = await broker.channels.page({
+      limit: MAX_LISTED,
+      ...args,
+      maxBytes: MAX_LIST_BYTES,
+    })
+    const later = nextCursor === undefined ? undefined : { cursor: nextCursor, leftOut: left }
+    return listOutcome('channels', JSON.stringify(channels.map(channelDescriptor)), later)
   },
 })
 

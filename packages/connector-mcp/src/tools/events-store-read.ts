@@ -1,10 +1,13 @@
-import { argument, parseTimestamp, shownValue, storedEventShape } from '@signalbox/http-kit'
+import type { StoredEvent } from '@signalbox/broker-core'
+import { argument, isoTime, parseTimestamp, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
-import { MAX_ANSWER_BYTES } from './answer-size.ts'
+import type { MissingMessages } from './answer-size.ts'
+import { AnswerLimit, messagesOutcome } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
-import { eventsOutput, messagesOutcome } from './results.ts'
+import { eventsOutput } from './results.ts'
+import type { ToolOutcome } from './tool.ts'
 
 export const eventsStoreRead = defineTool({
   name: 'events_store_read',
@@ -41,15 +44,18 @@ export const eventsStoreRead = defineTool({
           allowed: 'left out when from_sequence is given: use one of the two',
         }
       : undefined,
-  async run({ channel, from_sequence, from_time, max_messages }, { broker }) {
+  async run({ channel, from_sequence, from_time, max_messages }, { broker, maxAnswerBytes }) {
+    const limit = new AnswerLimit(maxAnswerBytes)
     const fromTimestamp = from_time === undefined ? undefined : parseTimestamp(from_time)
     const events = await broker.eventsStore.read(channel, {
       maxMessages: max_messages,
-      maxBytes: MAX_ANSWER_BYTES,
+      ...limit.bound,
       ...(from_sequence === undefined ? {} : { fromSequence: from_sequence }),
       ...(fromTimestamp === undefined ? {} : { fromTimestamp }),
     })
-    return messagesOutcome('events', events.map(storedEventShape))
+    const next = (events.at(-1)?.sequence ?? 0) + 1
+    const remedy = `To continue, call events_store_read with from_sequence ${next}.`
+    return eventsOutcome(events, limit.rest(events.length, max_messages, remedy))
   },
 })
 
@@ -75,8 +81,20 @@ export const eventsStoreReadLatest = defineTool({
   output: eventsOutput,
   annotations: READS,
   needs: { action: 'read', patterns: ['events_store'] },
-  async run({ channel, count = 1 }, { broker }) {
-    const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, maxBytes: MAX_ANSWER_BYTES })
-    return messagesOutcome('events', events.map(storedEventShape))
+  async run({ channel, count = 1 }, { broker, maxAnswerBytes }) {
+    const limit = new AnswerLimit(maxAnswerBytes)
+    const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, ...limit.bound })
+    const before = events.at(-1)?.sequence ?? 0
+    const remedy = `For the events before sequence ${before}, call events_store_read with an earlier from_sequence.`
+    return eventsOutcome(events, limit.rest(events.length, count, remedy))
   },
 })
+
+function eventsOutcome(events: readonly StoredEvent[], missing: MissingMessages | undefined): ToolOutcome {
+  return messagesOutcome(
+    'events',
+    events.map((message) => ({ message })),
+    ({ message: { sequence, timestamp } }) => ({ sequence, timestamp: isoTime(timestamp) }),
+    missing,
+  )
+}

@@ -1,10 +1,10 @@
-import { argument, messageShape } from '@signalbox/http-kit'
+import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
-import { MAX_ANSWER_BYTES } from './answer-size.ts'
+import { AnswerLimit, messagesOutcome } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
-import { messagesOutcome, messagesOutput } from './results.ts'
+import { messagesOutput } from './results.ts'
 
 export const queuePeek = defineTool({
   name: 'queue_peek',
@@ -21,8 +21,15 @@ export const queuePeek = defineTool({
   output: messagesOutput,
   annotations: READS,
   needs: { action: 'peek', patterns: ['queues'] },
-  async run({ channel, max_messages }, { broker }) {
-    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
-    return messagesOutcome('messages', messages.map(messageShape))
+  async run({ channel, max_messages }, { broker, maxAnswerBytes }) {
+    const limit = new AnswerLimit(maxAnswerBytes)
+    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, ...limit.bound })
+    const missing = limit.rest(messages.length, max_messages, 'Receive these with queue_receive to see the next ones.')
+    return messagesOutcome(
+      'messages',
+      messages.map((message) => ({ message })),
+      () => ({}),
+      missing,
+    )
   },
 })

@@ -1,12 +1,12 @@
 import type { QueueDelivery } from '@signalbox/broker-core'
-import { ANSWER_LEASE_MS, argument, leaseForAnswer, messageShape, settlementOf } from '@signalbox/http-kit'
+import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { REMOVES } from './annotations.ts'
-import { MAX_ANSWER_BYTES } from './answer-size.ts'
+import { AnswerLimit, messagesOutcome } from './answer-size.ts'
 import { defineTool } from './define-tool.ts'
 import { MAX_LEASE_SECONDS } from './queue-settle.ts'
-import { leasedMessagesOutput, messagesOutcome, messagesOutput } from './results.ts'
+import { leasedMessagesOutput, messagesOutput } from './results.ts'
 import type { ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 import { withProgress } from './waiting.ts'
 
@@ -74,40 +74,52 @@ export const queueLease = defineTool({
   onDisconnect: 'cancel',
   async run({ lease_seconds = 0, ...args }, context) {
     if (lease_seconds === 0) return receiveAndRemove(args, context)
-    const deliveries = await receive(args, lease_seconds * 1000, context)
-    const outcome = messagesOutcome('messages', deliveries.map(leasedShape))
+    const [deliveries, outcome] = await receive(args, lease_seconds * 1000, context, leaseMembers)
     const settlement = settlementOf(context.broker.queues, deliveries)
     // A client that did not get the receipts cannot settle them. Otherwise the messages wait for the client.
     return settlement === undefined ? outcome : { ...outcome, settlement: { ...settlement, commit: async () => {} } }
   },
 })
 
-function leasedShape({ message, receipt }: QueueDelivery) {
-  return { ...messageShape(message), receipt, receive_count: message.receiveCount }
+function leaseMembers({ message, receipt }: QueueDelivery): object {
+  return { receipt, receive_count: message.receiveCount }
 }
 
 async function receiveAndRemove(args: ReceiveArguments, context: ToolContext): Promise<ToolOutcome> {
-  const deliveries = await receive(args, ANSWER_LEASE_MS, context)
-  const outcome = messagesOutcome(
-    'messages',
-    deliveries.map(({ message }) => messageShape(message)),
-  )
+  const [deliveries, outcome] = await receive(args, ANSWER_LEASE_MS, context, () => ({}))
   const settlement = settlementOf(context.broker.queues, deliveries)
   return settlement === undefined ? outcome : { ...outcome, settlement }
 }
 
-/** Receives messages; none if the call was ended. */
-function receive(
+/**
+ * Receives messages; none if the call was ended.
+ * @param others Returns the further members of a message in the result
+ */
+async function receive(
+  args: ReceiveArguments,
+  leaseMs: number,
+  context: ToolContext,
+  others: (delivery: QueueDelivery) => object,
+): Promise<readonly [deliveries: readonly QueueDelivery[], outcome: ToolOutcome]> {
+  const limit = new AnswerLimit(context.maxAnswerBytes)
+  const deliveries = await lease(args, leaseMs, context, limit)
+  const remedy = 'The others are still in the queue; call queue_receive again to get them.'
+  const missing = limit.rest(deliveries.length, args.max_messages, remedy)
+  return [deliveries, messagesOutcome('messages', deliveries, others, missing)]
+}
+
+function lease(
   { channel, max_messages, wait_timeout_seconds = 5 }: ReceiveArguments,
   leaseMs: number,
   context: ToolContext,
+  limit: AnswerLimit,
 ): Promise<readonly QueueDelivery[]> {
   return withProgress(context, `a message in queue ${JSON.stringify(channel)}`, async () => {
     const { broker, signal } = context
     if (signal.aborted) return []
     const input = {
+      ...limit.bound,
       maxMessages: max_messages,
-      maxBytes: MAX_ANSWER_BYTES,
       waitMs: wait_timeout_seconds * 1000,
       leaseMs,
       signal,

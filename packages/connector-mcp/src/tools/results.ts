@@ -1,8 +1,7 @@
-import { Buffer } from 'node:buffer'
-
 import type { ChannelInfo, Tags } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
+import { fitsTwice } from './answer-size.ts'
 import type { ToolOutcome } from './tool.ts'
 
 /**
@@ -39,22 +38,27 @@ export function channelInfoStructure(info: ChannelInfo) {
   }
 }
 
-/** Returns a list as a JSON array in the text, and as an object in the structured content. */
-export function listOutcome(name: 'channels', list: readonly object[], nextCursor?: string): ToolOutcome {
-  return listed(name, JSON.stringify(list), nextCursor)
+/** The most entries of a list without `limit`. */
+export const MAX_LISTED = 500
+
+/** The part of a list that is on later pages. */
+export interface LaterPages {
+  readonly cursor: string
+  /** The number of entries on later pages. */
+  readonly leftOut: number
 }
 
-/** Returns messages as {@link listOutcome} does. Bodies that are too large to be repeated are in the text only. */
-export function messagesOutcome(name: 'messages' | 'events', list: readonly { readonly body: string }[]): ToolOutcome {
-  const text = JSON.stringify(list)
-  if (fitsTwice(text)) return listed(name, text)
-  const rest = list.map(({ body: _body, ...others }) => others)
-  return { text, isError: false, structuredContent: { [name]: rest, ...BODIES_IN_TEXT } }
-}
-
-function listed(name: string, text: string, nextCursor?: string): ToolOutcome {
-  const more = nextCursor === undefined ? '' : `,"next_cursor":${JSON.stringify(nextCursor)}`
-  return { text, isError: false, structuredContent: `{"${name}":${text}${more}}` }
+/** Returns a list, given as a JSON array, as the text, and as an object in the structured content. */
+export function listOutcome(name: 'channels' | 'agents', list: string, later: LaterPages | undefined): ToolOutcome {
+  if (later === undefined) return { text: list, isError: false, structuredContent: `{"${name}":${list}}` }
+  const { cursor, leftOut } = later
+  const more = JSON.stringify({ more: true, left_out: leftOut, cursor, next_cursor: cursor })
+  return {
+    text: list,
+    hint: `This page leaves out ${leftOut} ${name}. For the next page, repeat the call with the cursor ${JSON.stringify(cursor)}.`,
+    isError: false,
+    structuredContent: `{"${name}":${list},${more.slice(1)}`,
+  }
 }
 
 /** Returns the payload of a reply as the text. A payload that is too large to be repeated is in the text only. */
@@ -69,15 +73,7 @@ export function jsonReplyOutcome(reply: string): ToolOutcome {
   return { text: reply, isError: false, structuredContent }
 }
 
-/** The most bytes of text and structured content that repeat a body. */
-const MAX_REPEATED_BYTES = 65_536
-
 const BODIES_IN_TEXT = { bodies: 'in text' }
-
-function fitsTwice(text: string): boolean {
-  // A character has up to three bytes, so the bytes of most texts need not be counted.
-  return text.length * 6 <= MAX_REPEATED_BYTES || Buffer.byteLength(text) * 2 <= MAX_REPEATED_BYTES
-}
 
 export function objectOutcome(object: object): ToolOutcome {
   return { text: JSON.stringify(object), isError: false, structuredContent: object }
@@ -96,8 +92,8 @@ export function failure(text: string): ToolOutcome {
 
 const bodyEncoding = Type.Optional(constant('base64'))
 
-/** A text that is always the same. `Type.Literal` would repeat its type. */
-function constant<Value extends string>(value: Value) {
+/** A value that is always the same. `Type.Literal` would repeat its type. */
+function constant<Value extends string | true>(value: Value) {
   return Type.Unsafe<Value>({ const: value })
 }
 
@@ -105,6 +101,9 @@ const tagsOutput = Type.Unsafe<Tags>({ type: 'object' })
 
 /** Present if bodies are too large to be repeated in the structured content. */
 export const bodiesInText = Type.Optional(constant('in text'))
+
+/** `true` if the result has not all that was asked for. */
+const moreOutput = Type.Optional(constant(true))
 
 const messageFields = {
   body: Type.Optional(Type.String()),
@@ -116,6 +115,7 @@ const messageFields = {
 export const messagesOutput = Type.Object({
   messages: Type.Array(Type.Partial(Type.Object(messageFields))),
   bodies: bodiesInText,
+  more: moreOutput,
 })
 
 /** Messages that may be leased. */
@@ -124,6 +124,7 @@ export const leasedMessagesOutput = Type.Object({
     Type.Partial(Type.Object({ ...messageFields, receipt: Type.String(), receive_count: Type.Integer() })),
   ),
   bodies: bodiesInText,
+  more: moreOutput,
 })
 
 export const eventsOutput = Type.Object({
@@ -131,6 +132,7 @@ export const eventsOutput = Type.Object({
     Type.Partial(Type.Object({ ...messageFields, sequence: Type.Integer(), timestamp: Type.String() })),
   ),
   bodies: bodiesInText,
+  more: moreOutput,
 })
 
 const descriptorFields = {
@@ -139,12 +141,17 @@ const descriptorFields = {
   is_active: Type.Boolean(),
 }
 
-/** The cursor of a list; absent on the last page. */
-export const nextCursorOutput = Type.Optional(Type.String())
+/** The members of a list; absent on the last page. `next_cursor` equals `cursor`, for older clients. */
+export const laterPagesOutput = {
+  more: moreOutput,
+  left_out: Type.Optional(Type.Integer()),
+  cursor: Type.Optional(Type.String()),
+  next_cursor: Type.Optional(Type.String()),
+}
 
 export const channelsOutput = Type.Object({
   channels: Type.Array(Type.Partial(Type.Object(descriptorFields))),
-  next_cursor: nextCursorOutput,
+  ...laterPagesOutput,
 })
 
 export const channelInfoOutput = Type.Object({

@@ -1,5 +1,5 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
-import type { JsonObject, RequestHold } from '@signalbox/http-kit'
+import type { JsonObject, RequestHold, TextParts } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 
@@ -7,6 +7,8 @@ import type { AgentDirectory } from '../agent-directory.ts'
 export interface ToolContext {
   /** The broker handle of the verified caller. */
   readonly broker: BrokerHandle
+  /** The size of a text after which no further message is added, in bytes. */
+  readonly maxAnswerBytes: number
   /** Aborted when the result is not needed any more: the client disconnected or canceled, or the server shuts down. */
   readonly signal: AbortSignal
   /**
@@ -36,11 +38,13 @@ export interface ToolContext {
 
 /** The outcome of a tool call, which the connector converts to an MCP tool result. */
 export interface ToolOutcome {
-  readonly text: string
+  readonly text: string | TextParts
+  /** A note for the model that is not a part of the result, such as how to get the rest of a list. @default none */
+  readonly hint?: string
   /** A failure of the tool. HTTP and JSON-RPC still succeed. */
   readonly isError: boolean
-  /** Content that matches the tool's `outputSchema`, unless `isError`. A string is JSON text, sent unchanged. */
-  readonly structuredContent?: object | string
+  /** Content that matches the tool's `outputSchema`, unless `isError`. JSON text is sent unchanged. */
+  readonly structuredContent?: object | string | TextParts
   /** The action that the policy allows and the caller's credentials do not. The tool had no effect. */
   readonly missing?: PolicyAction
   /** The settlement of leased messages: `commit` after the answer reached the client, `rollback` if it did not. */

@@ -6,6 +6,9 @@ import type { RequestHold } from '../admission/request-hold.ts'
 import { refuseBody } from '../body.ts'
 import type { Settlement, Settlements } from '../settlements.ts'
 import type { HttpConnection, HttpRequest, HttpResponse } from '../http-message.ts'
+import { countInTurns, writeInTurns } from './long-answer.ts'
+import type { LongAnswer } from './long-answer.ts'
+import type { TextParts } from './text-parts.ts'
 
 /** Leased messages in an answer, which are settled after it. */
 export interface Unsettled {
@@ -36,6 +39,9 @@ export abstract class HttpExchange {
   #hold: RequestHold | undefined
   #stalledMs = STALLED_MS
   #answered = false
+  /** The writes that the reader did not read at once. The first one starts the watch. */
+  #writes = 0
+  #isWatched = false
 
   /** @param moreHeaders Headers that are added to the answer, such as the CORS headers of a host */
   constructor(request: HttpRequest, response: HttpResponse, moreHeaders: OutgoingHttpHeaders | undefined) {
@@ -107,8 +113,48 @@ export abstract class HttpExchange {
     this.sendLast(text, unsettled)
   }
 
+  /**
+   * Writes a long answer after {@link begin}, in pieces between which other requests run. Call {@link chargeLong} first.
+   * The messages in an answer that cannot be completed are rolled back.
+   */
+  protected sendLong(status: number, headers: OutgoingHttpHeaders, text: TextParts, unsettled?: Unsettled): void {
+    this.#inPieces(text, unsettled, async (answer) => {
+      headers['Content-Length'] = await countInTurns(text, answer)
+      headers['X-Content-Type-Options'] = 'nosniff'
+      if (!this.abandoned) this.response.writeHead(status, headers)
+    })
+  }
+
+  /** Ends an answer whose head is written with a long text, as {@link sendLong} does. */
+  protected sendLongLast(text: TextParts, unsettled?: Unsettled): void {
+    this.#inPieces(text, unsettled, async () => {})
+  }
+
+  /** Counts the bytes of a long answer for the caller until it is written. Returns the refusal if a limit is reached. */
+  chargeLong(text: TextParts): Refusal | undefined {
+    return this.#hold?.charge(text.heldBytes)
+  }
+
+  #inPieces(text: TextParts, unsettled: Unsettled | undefined, begin: (answer: LongAnswer) => Promise<void>): void {
+    const { response } = this
+    const account = this.#hold?.account.key ?? ''
+    const answer: LongAnswer = { response, account, onUnread: () => this.#watchReader() }
+    const write = async (): Promise<Uint8Array | undefined> => {
+      await begin(answer)
+      return this.abandoned ? undefined : writeInTurns(text, answer)
+    }
+    const rollBack = (): void => unsettled?.settlements.settle(unsettled.settlement, 'rollback')
+    write()
+      .then((last) => (last === undefined ? rollBack() : this.sendLast(last, unsettled)))
+      .catch(() => {
+        // A partly written answer cannot be completed.
+        rollBack()
+        response.destroy()
+      })
+  }
+
   /** Ends an answer whose head is written. */
-  protected sendLast(text: string, unsettled?: Unsettled): void {
+  protected sendLast(text: string | Uint8Array, unsettled?: Unsettled): void {
     const { response } = this
     if (unsettled === undefined) response.end(text)
     else unsettled.settlements.deliver(response, text, unsettled.settlement)
@@ -129,12 +175,17 @@ export abstract class HttpExchange {
       response.destroy()
       return
     }
+    this.#writes++
+    if (this.#isWatched) return
+    this.#isWatched = true
     const { socket } = this.request
     let queued = queuedBytes(socket)
+    let writes = this.#writes
     const timer = setInterval(() => {
       const left = response.writableLength
       const stillQueued = queuedBytes(socket)
-      if (left >= waiting && stillQueued === queued) response.destroy()
+      if (left > 0 && left >= waiting && stillQueued === queued && writes === this.#writes) response.destroy()
+      writes = this.#writes
       waiting = left
       queued = stillQueued
       hold?.setUnread(left)

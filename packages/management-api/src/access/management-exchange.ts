@@ -1,5 +1,7 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
 import { HttpExchange } from '@signalbox/http-kit'
-import type { Refusal } from '@signalbox/http-kit'
+import type { Refusal, TextParts, Unsettled } from '@signalbox/http-kit'
 
 import { ManagementError } from '../errors.ts'
 import type { ManagementErrorCode } from '../errors.ts'
@@ -35,6 +37,12 @@ export class ManagementExchange extends HttpExchange {
 
   override refuse(refusal: Refusal): void {
     this.onRefused(managementRefusal(refusal))
+  }
+
+  /** Answers with a text in pieces, after Fastify handed over the response. */
+  answerParts(headers: OutgoingHttpHeaders, text: TextParts, unsettled: Unsettled | undefined): void {
+    this.begin()
+    this.sendLong(200, headers, text, unsettled)
   }
 
   override crash(cause: unknown): void {

@@ -1,5 +1,6 @@
 import type { QueueMessage, Tags } from '@signalbox/broker-core'
-import { isoTime, messageShape } from '@signalbox/http-kit'
+import type { LongBytes } from '@signalbox/http-kit'
+import { isoTime, longMessageShape, messageSizeInJson } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 /** The schemas of messages in the answers of actions. */
@@ -10,6 +11,9 @@ export const bodyEncoding = Type.Optional(
 
 export const tagsData = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
 
+/** A body, which is written in pieces if it is long. */
+export const bodyData = Type.Unsafe<string | LongBytes>({ type: 'string' })
+
 export const queueMessageData = Type.Object({
   id: Type.String(),
   sequence: Type.Integer({ minimum: 1, description: 'The number of the message in the queue.' }),
@@ -19,7 +23,7 @@ export const queueMessageData = Type.Object({
   expires_at: Type.Union([Type.String(), Type.Null()], {
     description: 'The time of expiry, ISO 8601; null for never.',
   }),
-  body: Type.String(),
+  body: bodyData,
   body_encoding: bodyEncoding,
   metadata: Type.String(),
   tags: tagsData,
@@ -34,9 +38,14 @@ export function queueMessage(message: QueueMessage) {
     timestamp: isoTime(timestamp),
     receive_count: receiveCount,
     expires_at: expiresAt === 0 ? null : isoTime(expiresAt),
-    ...messageShape(message),
+    ...longMessageShape(message),
   }
 }
 
-/** The most bytes of messages in one answer. */
-export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+/** The most bytes of messages in one answer, in JSON. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+/** Returns the limit of a read for one answer. */
+export function answerLimit(onMore: () => void) {
+  return { maxBytes: MAX_ANSWER_BYTES, sizeOf: messageSizeInJson, onMore }
+}

@@ -1,4 +1,4 @@
-import type { QueueDelivery } from '@signalbox/broker-core'
+import type { QueueDelivery, QueueMessage } from '@signalbox/broker-core'
 import { encodeText, isReservedChannel } from '@signalbox/broker-core'
 import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
@@ -6,7 +6,7 @@ import { Type } from 'typebox'
 import type { ActionCall } from './action.ts'
 import { defineAction, ofType, STRICT } from './action.ts'
 import { messageCount } from './message-count.ts'
-import { MAX_ANSWER_BYTES, queueMessage, queueMessageData } from './message-data.ts'
+import { answerLimit, queueMessage, queueMessageData } from './message-data.ts'
 
 export const sendQueueMessage = defineAction({
   name: 'send_queue_message',
@@ -61,7 +61,17 @@ export const sendQueueMessage = defineAction({
   detail: ({ id }) => `message ${id}`,
 })
 
-const messagesData = Type.Object({ channel: Type.String(), messages: Type.Array(queueMessageData) })
+const messagesData = Type.Object({
+  channel: Type.String(),
+  messages: Type.Array(queueMessageData),
+  more: Type.Optional(
+    Type.Literal(true, { description: 'Present if messages that did not fit into the answer stayed in the queue.' }),
+  ),
+})
+
+function messagesOf(channel: string, messages: readonly QueueMessage[], more: boolean) {
+  return { channel, messages: messages.map(queueMessage), ...(more ? { more: true as const } : {}) }
+}
 
 const messagesDetail = ({ messages }: { messages: readonly unknown[] }): string => messageCount(messages.length)
 
@@ -86,9 +96,15 @@ export const receiveQueueMessages = defineAction({
   data: messagesData,
   target: ofType('queues'),
   async run({ channel, max_messages, wait_timeout_seconds = 5 }, call) {
-    const deliveries = await receive(channel, max_messages, wait_timeout_seconds * 1000, call)
+    let more = false
+    const onMore = (): void => void (more = true)
+    const deliveries = await receive(channel, max_messages, wait_timeout_seconds * 1000, onMore, call)
     call.settleLater(settlementOf(call.broker.queues, deliveries))
-    return { channel, messages: deliveries.map(({ message }) => queueMessage(message)) }
+    return messagesOf(
+      channel,
+      deliveries.map(({ message }) => message),
+      more,
+    )
   },
   detail: messagesDetail,
 })
@@ -98,9 +114,10 @@ async function receive(
   channel: string,
   maxMessages: number,
   waitMs: number,
+  onMore: () => void,
   { broker, signal }: ActionCall,
 ): Promise<readonly QueueDelivery[]> {
-  const input = { maxMessages, maxBytes: MAX_ANSWER_BYTES, waitMs, leaseMs: ANSWER_LEASE_MS, signal }
+  const input = { ...answerLimit(onMore), maxMessages, waitMs, leaseMs: ANSWER_LEASE_MS, signal }
   try {
     return await leaseForAnswer(broker.queues, channel, input)
   } catch (error) {
@@ -122,8 +139,10 @@ export const peekQueueMessages = defineAction({
   data: messagesData,
   target: ofType('queues'),
   async run({ channel, max_messages }, { broker }) {
-    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, maxBytes: MAX_ANSWER_BYTES })
-    return { channel, messages: messages.map(queueMessage) }
+    let more = false
+    const limit = answerLimit(() => (more = true))
+    const messages = await broker.queues.peek(channel, { ...limit, maxMessages: max_messages })
+    return messagesOf(channel, messages, more)
   },
   detail: messagesDetail,
 })

@@ -1,4 +1,4 @@
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 
 import { compileQuery } from '@signalbox/http-kit'
 import type { Settlement, Settlements } from '@signalbox/http-kit'
@@ -11,7 +11,7 @@ import type { OperatorAdmission } from '../access/operator-admission.ts'
 import type { AuditEvent } from '../audit/audit-entry.ts'
 import type { AuditLog } from '../audit/audit-log.ts'
 import type { Redrives } from '../dead-letters/redrives.ts'
-import { JSON_HEADERS, sendEnvelope, success } from '../envelope.ts'
+import { sendParts, success } from '../envelope.ts'
 import { invalidParameters, toManagementError } from '../errors.ts'
 import { jsonBody } from '../json-body.ts'
 import type { AgentCallStream, ManagementServices } from '../ports.ts'
@@ -57,7 +57,8 @@ export async function serveAction(
     audit.record({ client: operator.clientId, action: action.name, address: operator.address, ...target, ...end })
   let settlement: Settlement | undefined
   let stream: AgentCallStream | undefined
-  const { hold } = admission.exchange(request)
+  const exchange = admission.exchange(request)
+  const { hold } = exchange
   const signal = running.begin(reply.raw)
   const call: ActionCall = {
     operator,
@@ -88,19 +89,12 @@ export async function serveAction(
       await stream.pipeTo(reply.raw, options).catch((error: unknown) => failed(error))
       return reply
     }
-    if (settlement === undefined) return await sendEnvelope(reply, 200, success(data))
-    answerAndSettle(reply, JSON.stringify(success(data)), settlement, settlements)
-    return reply
+    const unsettled = settlement === undefined ? undefined : { settlement, settlements }
+    return sendParts(reply, exchange, success(data), unsettled)
   } catch (error) {
     record({ outcome: 'failure', code: toManagementError(error).code })
     throw error
   } finally {
     running.finish(reply.raw)
   }
-}
-
-function answerAndSettle(reply: FastifyReply, text: string, settlement: Settlement, settlements: Settlements): void {
-  const headers = takeOver(reply)
-  reply.raw.writeHead(200, { ...headers, ...JSON_HEADERS, 'content-length': Buffer.byteLength(text) })
-  settlements.deliver(reply.raw, text, settlement)
 }

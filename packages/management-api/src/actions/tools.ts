@@ -1,3 +1,4 @@
+import type { TextParts } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { ManagementError } from '../errors.ts'
@@ -28,7 +29,7 @@ export const callTool = defineAction({
   data: Type.Object({
     name: Type.String(),
     is_error: Type.Boolean({ description: 'True if the tool failed; text says why.' }),
-    text: Type.String({ description: 'The text of the result.' }),
+    text: Type.Unsafe<string | TextParts>({ type: 'string', description: 'The text of the result.' }),
     structured: Type.Optional(Type.Unknown({ description: 'The structured result, according to the output schema.' })),
     milliseconds: Type.Integer({ minimum: 0, description: 'The time that the call took.' }),
   }),

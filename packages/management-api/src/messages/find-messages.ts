@@ -4,6 +4,9 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText } from '@signalbox/broker-core'
 import { messageSize, Pace } from '@signalbox/broker-core/internal'
 
+import { messageSizeInJson } from '@signalbox/http-kit'
+
+import { firstBytes } from './first-bytes.ts'
 import type { ShownMessage, StoredMessage } from './shown-message.ts'
 import { shownMessage } from './shown-message.ts'
 import type { ReadingStart, StoredChannel } from './stored-messages.ts'
@@ -14,7 +17,7 @@ export const MAX_EXAMINED = 10_000
 const MAX_EXAMINED_BYTES = 64 * 1024 * 1024
 const MAX_EXAMINED_MS = 5_000
 
-/** The most bytes of bodies, metadata and tags in one answer. */
+/** The most bytes of messages in one answer, in JSON. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** The characters of a text that are searched in one piece: a few milliseconds. */
@@ -79,7 +82,8 @@ export async function findMessages(broker: BrokerHandle, request: MessageSearch)
       examination.add(message)
       if (matches !== undefined && !(await matches(message))) continue
       const shown = shownMessage(message, maxBodySize)
-      bytes += shown.body.length + shown.metadata.length + JSON.stringify(shown.tags).length
+      const { metadata, tags } = shown
+      bytes += messageSizeInJson({ body: firstBytes(message.body, maxBodySize), metadata, tags })
       items.push(shown)
     }
     await nextTurn()

@@ -1,9 +1,9 @@
 import type { QueueMessage, StoredEvent } from '@signalbox/broker-core'
-import { bodyText, isoTime } from '@signalbox/http-kit'
+import { isoTime, longBodyText } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
-import { bodyEncoding, tagsData } from '../actions/message-data.ts'
+import { bodyData, bodyEncoding, tagsData } from '../actions/message-data.ts'
 import { firstBytes } from './first-bytes.ts'
 
 /** A message that a channel holds. */
@@ -29,7 +29,7 @@ export const shownMessageSchema = Type.Object({
   dead_letter_queue: Type.Optional(Type.String({ description: 'Queues: empty for none.' })),
   key: Type.Optional(Type.String({ description: 'Events stores: the compaction key.' })),
   tombstone: Type.Optional(Type.Literal(true, { description: 'Events stores: the entry deletes its key.' })),
-  body: Type.String(),
+  body: bodyData,
   body_encoding: bodyEncoding,
   body_size: Type.Integer({ minimum: 0, description: 'The size of the whole body, in bytes.' }),
   metadata: Type.String(),
@@ -50,7 +50,7 @@ export function shownMessage(message: StoredMessage, maxBodySize: number): Shown
   const shownTags = entries.slice(0, MAX_TAGS).map(([key, value]) => [beginning(key), beginning(value)] as const)
   return {
     ...properties(message),
-    ...bodyText(firstBytes(body, maxBodySize)),
+    ...longBodyText(firstBytes(body, maxBodySize)),
     body_size: body.byteLength,
     metadata: beginning(metadata),
     tags: Object.fromEntries(shownTags),
@@ -68,7 +68,7 @@ export function wholeMessage(message: StoredMessage): ShownMessage {
   const { body, metadata, tags } = message
   return {
     ...properties(message),
-    ...bodyText(body),
+    ...longBodyText(body),
     body_size: body.byteLength,
     metadata,
     tags: { ...tags },

@@ -68,6 +68,7 @@ export const messagesRoute = defineManagementRoute({
     }),
     examined: Type.Integer({ minimum: 0, description: 'The number of messages looked at.' }),
   }),
+  hasBodies: true,
   async run(query, { services, operator }) {
     const { type, channel, from_sequence, from_time, order = 'oldest', limit = 50, max_body_size = 1_024 } = query
     if (order === 'newest' && type === 'queues') {
@@ -121,6 +122,7 @@ export const messageRoute = defineManagementRoute({
     channel: Type.String(),
     message: shownMessageSchema,
   }),
+  hasBodies: true,
   async run({ type, channel, sequence: number, id }, { services, operator }) {
     if (number === undefined && id === undefined) {
       throw invalidParameters([{ parameter: 'sequence', allowed: 'given, unless id is given' }])

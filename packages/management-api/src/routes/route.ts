@@ -48,6 +48,8 @@ interface RouteSource<Query extends TObject, Data extends TSchema> {
   readonly summary: string
   readonly query: Query
   readonly data: Data
+  /** `true` if the answer has bodies of messages, so that it can be long. @default false */
+  readonly hasBodies?: boolean
   run(query: Static<Query>, call: ManagementRouteCall): Static<Data> | Promise<Static<Data>>
 }
 
@@ -57,6 +59,7 @@ export interface ManagementRoute {
   readonly summary: string
   readonly query: TObject
   readonly data: TSchema
+  readonly hasBodies: boolean
   /**
    * Validates the query, and returns the function that runs the route.
    * @throws ManagementError PARAMETER_INVALID
@@ -68,13 +71,14 @@ export interface ManagementRoute {
 export function defineManagementRoute<Query extends TObject, Data extends TSchema>(
   source: RouteSource<Query, Data>,
 ): ManagementRoute {
-  const { path, summary, query, data } = source
+  const { path, summary, query, data, hasBodies = false } = source
   const read = compileQuery(query, invalidParameters)
   return {
     path,
     summary,
     query,
     data,
+    hasBodies,
     prepare(text) {
       const values = read(text)
       return async (call) => source.run(values, call)

@@ -1,0 +1,235 @@
+import { Buffer, isUtf8 } from 'node:buffer'
+
+/** The most bytes that are escaped or encoded at once: a millisecond of work. A multiple of 3, for base64. */
+const PIECE_BYTES = 49_152
+
+/** The most bytes whose escapes are counted at once: a millisecond of work. */
+const COUNTED_BYTES = 786_432
+
+/** A tag or metadata of more characters is escaped in pieces. */
+const LONG_CHARACTERS = 4_096
+
+/** The number of JSON strings around a text. */
+type Level = 0 | 1 | 2
+
+/** The most bytes of an escape, rounded up to a power of 2. */
+const STRIDE = 8
+
+/** The bytes in a JSON string: the size of each, and its escape at the index `byte * STRIDE`. */
+interface Escapes {
+  readonly sizes: Uint8Array
+  readonly texts: Uint8Array
+}
+
+/** UTF-8 of other characters is not escaped, so a byte in it is its own escape. */
+function escapesOf(level: Level): Escapes {
+  const sizes = new Uint8Array(256)
+  const texts = new Uint8Array(256 * STRIDE)
+  for (let byte = 0; byte < 256; byte++) {
+    let text = String.fromCharCode(byte)
+    for (let i = 0; i < level; i++) text = JSON.stringify(text).slice(1, -1)
+    sizes[byte] = text.length
+    texts.set(Buffer.from(text, 'latin1'), byte * STRIDE)
+  }
+  return { sizes, texts }
+}
+
+const ESCAPES: Readonly<Record<Level, Escapes>> = { 0: escapesOf(0), 1: escapesOf(1), 2: escapesOf(2) }
+
+/** Bytes that are a value in a JSON text: as a string if they are UTF-8, and otherwise in base64. */
+export class LongBytes {
+  readonly bytes: Uint8Array
+  readonly isText: boolean
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes
+    this.isText = isUtf8(bytes)
+  }
+}
+
+interface Part {
+  readonly bytes: Uint8Array
+  readonly level: Level
+  readonly base64: boolean
+}
+
+/**
+ * A long text in parts. Bodies of messages stay the bytes that they are, and are escaped a piece at a time when the
+ * text is written: ten megabytes of control characters become 70 megabytes in the result of a tool.
+ */
+export class TextParts {
+  readonly #parts: Part[] = []
+  /** Short texts, until a longer part follows. */
+  #short = ''
+
+  /**
+   * Returns a value as JSON. {@link LongBytes}, long strings and texts in parts are JSON strings, which are escaped when
+   * the text is written.
+   */
+  static json(value: unknown): TextParts {
+    const text = new TextParts()
+    text.#value(value)
+    return text
+  }
+
+  #value(value: unknown): void {
+    if (value instanceof LongBytes) this.#quoted(value.bytes, !value.isText)
+    else if (typeof value === 'string' && value.length > LONG_CHARACTERS) this.#quoted(Buffer.from(value), false)
+    else if (value instanceof TextParts) this.addQuoted(value)
+    else if (Array.isArray(value)) {
+      this.add('[')
+      for (const [i, element] of value.entries()) {
+        if (i > 0) this.add(',')
+        this.#value(element)
+      }
+      this.add(']')
+    } else if (typeof value === 'object' && value !== null) {
+      this.add('{')
+      let comma = ''
+      for (const [key, member] of Object.entries(value)) {
+        if (member === undefined) continue
+        this.add(comma)
+        this.#value(key)
+        this.add(':')
+        this.#value(member)
+        comma = ','
+      }
+      this.add('}')
+    } else this.add(JSON.stringify(value) ?? 'null')
+  }
+
+  #quoted(bytes: Uint8Array, base64: boolean): void {
+    this.add('"')
+    this.#flush()
+    this.#parts.push({ bytes, level: 1, base64 })
+    this.add('"')
+  }
+
+  #flush(): void {
+    if (this.#short === '') return
+    this.#parts.push({ bytes: Buffer.from(this.#short), level: 0, base64: false })
+    this.#short = ''
+  }
+
+  /** Appends a text unchanged. */
+  add(text: string | Uint8Array | TextParts): this {
+    if (typeof text === 'string') {
+      this.#short += text
+      return this
+    }
+    this.#flush()
+    if (text instanceof TextParts) this.#parts.push(...text.#all())
+    else this.#parts.push({ bytes: text, level: 0, base64: false })
+    return this
+  }
+
+  /** Appends bytes in base64. */
+  addBase64(bytes: Uint8Array): this {
+    this.#flush()
+    this.#parts.push({ bytes, level: 1, base64: true })
+    return this
+  }
+
+  #all(): readonly Part[] {
+    this.#flush()
+    return this.#parts
+  }
+
+  /** Appends a text as a JSON string. A text with quoted parts of its own can be quoted once. */
+  addQuoted(text: string | TextParts): this {
+    this.add('"')
+    this.#flush()
+    const parts = typeof text === 'string' ? [{ bytes: Buffer.from(text), level: 0, base64: false } as const] : text.#all()
+    for (const { bytes, level, base64 } of parts) this.#parts.push({ bytes, level: level === 0 ? 1 : 2, base64 })
+    return this.add('"')
+  }
+
+  get isEmpty(): boolean {
+    return this.#short === '' && this.#parts.length === 0
+  }
+
+  /** The bytes that the text keeps in memory until it is written. */
+  get heldBytes(): number {
+    return this.#all().reduce((sum, { bytes }) => sum + bytes.byteLength, 0)
+  }
+
+  /** The bytes of the text. A long text is better counted in pieces, by {@link count}. */
+  get byteLength(): number {
+    const counting = this.count()
+    for (;;) {
+      const { done = false, value } = counting.next()
+      if (done) return value ?? 0
+    }
+  }
+
+  /** Counts the bytes of the text, with a pause after each piece of work. The value of the generator is the count. */
+  *count(): Generator<undefined, number, undefined> {
+    let size = 0
+    let work = 0
+    for (const part of this.#all()) {
+      const { bytes, level, base64 } = part
+      if (base64) size += Math.ceil(bytes.byteLength / 3) * 4
+      else if (level === 0) size += bytes.byteLength
+      else {
+        for (let at = 0; at < bytes.byteLength; at += COUNTED_BYTES) {
+          const piece = bytes.subarray(at, at + COUNTED_BYTES)
+          size += escapedSize(piece, level)
+          work += piece.byteLength
+          if (work < COUNTED_BYTES) continue
+          work = 0
+          yield
+        }
+      }
+    }
+    return size
+  }
+
+  /** Returns the text in UTF-8, in pieces. Each is a millisecond of work. */
+  *pieces(): Generator<Uint8Array, void, undefined> {
+    let gathered: Uint8Array[] = []
+    let size = 0
+    for (const part of this.#all()) {
+      for (let at = 0; at < part.bytes.byteLength; at += PIECE_BYTES) {
+        const piece = encoded(part.bytes.subarray(at, at + PIECE_BYTES), part)
+        gathered.push(piece)
+        size += piece.byteLength
+        if (size < PIECE_BYTES) continue
+        yield gathered.length === 1 ? piece : Buffer.concat(gathered, size)
+        gathered = []
+        size = 0
+      }
+    }
+    if (size > 0) yield Buffer.concat(gathered, size)
+  }
+
+  /** Returns the whole text. */
+  toString(): string {
+    return Buffer.concat([...this.pieces()]).toString()
+  }
+}
+
+/** Returns the size of a text in a JSON string, without the quotes. */
+export function escapedSize(bytes: Uint8Array, level: Level = 1): number {
+  const { sizes } = ESCAPES[level]
+  let size = 0
+  // An index is several times faster than an iterator here.
+  for (let i = 0; i < bytes.length; i++) size += sizes[bytes[i] ?? 0] ?? 0
+  return size
+}
+
+function encoded(bytes: Uint8Array, { level, base64 }: Part): Uint8Array {
+  if (base64) return Buffer.from(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64'))
+  if (level === 0) return bytes
+  const size = escapedSize(bytes, level)
+  if (size === bytes.byteLength) return bytes
+  const { sizes, texts } = ESCAPES[level]
+  const out = Buffer.allocUnsafe(size)
+  let at = 0
+  for (let i = 0; i < bytes.length; i++) {
+    const byte = bytes[i] ?? 0
+    const from = byte * STRIDE
+    const end = from + (sizes[byte] ?? 0)
+    for (let j = from; j < end; j++) out[at++] = texts[j] ?? 0
+  }
+  return out
+}
