@@ -70,7 +70,11 @@ export async function openToolBench(
     const { structuredContent, text, ...rest } = await tool.call(args, context)
     const isJson = typeof structuredContent === 'string' || structuredContent instanceof TextParts
     const parsed: unknown = isJson ? JSON.parse(String(structuredContent)) : structuredContent
-    const outcome = { ...rest, text: String(text), ...(typeof parsed === 'object' && parsed !== null ? { structuredContent: parsed } : {}) }
+    const outcome = {
+      ...rest,
+      text: String(text),
+      ...(typeof parsed === 'object' && parsed !== null ? { structuredContent: parsed } : {}),
+    }
     expectOutput(tool, outcome)
     return outcome
   }

@@ -158,7 +158,12 @@ describe('tools - queue_receive', () => {
     await bench.json('queue_receive', { channel: 'leased', max_messages: 1 })
     expect(receive.mock.lastCall?.[1]).toMatchObject({ waitMs: 5000 })
     receive.mockRestore()
-    expect(options).toMatchObject({ maxMessages: 7, waitMs: 3000, clientId: 'anonymous', maxBytes: DEFAULT_MAX_ANSWER_BYTES })
+    expect(options).toMatchObject({
+      maxMessages: 7,
+      waitMs: 3000,
+      clientId: 'anonymous',
+      maxBytes: DEFAULT_MAX_ANSWER_BYTES,
+    })
     expect(options?.leaseMs).toBeGreaterThanOrEqual(60_000)
   })
 

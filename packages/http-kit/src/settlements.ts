@@ -42,11 +42,20 @@ export class Settlements {
    * later. The head must be written already.
    */
   deliver(response: HttpResponse, lastChunk: string | Uint8Array, settlement: Settlement): void {
+    this.begin(response, settlement)?.deliver(lastChunk)
+  }
+
+  /**
+   * Takes over the messages of a response that is written in parts. They are rolled back if the response is not
+   * complete when the connection or the server ends.
+   */
+  begin(response: HttpResponse, settlement: Settlement): UndeliveredAnswer | undefined {
     const { socket } = response
     if (socket === null || response.destroyed) {
       this.settle(settlement, 'rollback')
-      return
+      return undefined
     }
+    let isComplete = false
     const pending: PendingSettlement = {
       handedOver: false,
       timer: undefined,
@@ -58,7 +67,8 @@ export class Settlements {
         this.#size--
         if (socket.single === true) this.#waiting.delete(socket)
         this.settle(settlement, how)
-        if (!response.writableEnded) response.end()
+        if (!isComplete) response.destroy()
+        else if (!response.writableEnded) response.end()
       },
     }
     const onHandedOver = (): void => {
@@ -70,16 +80,20 @@ export class Settlements {
     const ofSocket = this.#waitingOn(socket)
     ofSocket.push(pending)
     this.#size++
-    if (response.shouldKeepAlive) {
-      // Not the callback of `end`, which also runs for an aborted response.
-      response.once('finish', onHandedOver)
-      response.end(lastChunk)
-    } else {
-      // Ending the response would close the socket, and a reset of the client could no longer be detected.
-      response.write(lastChunk, (error) => {
-        if (!error) onHandedOver()
-      })
+    const deliver = (lastChunk: string | Uint8Array): void => {
+      isComplete = true
+      if (response.shouldKeepAlive) {
+        // Not the callback of `end`, which also runs for an aborted response.
+        response.once('finish', onHandedOver)
+        response.end(lastChunk)
+      } else {
+        // Ending the response would close the socket, and a reset of the client could no longer be detected.
+        response.write(lastChunk, (error) => {
+          if (!error) onHandedOver()
+        })
+      }
     }
+    return { deliver, abandon: () => pending.done('rollback') }
   }
 
   #waitingOn(socket: HttpConnection): PendingSettlement[] {
@@ -128,6 +142,14 @@ export class Settlements {
   #all(): readonly PendingSettlement[] {
     return [...this.#waiting.values()].flat()
   }
+}
+
+/** The messages of a response that is not complete yet. */
+export interface UndeliveredAnswer {
+  /** Writes the last part of the response, as {@link Settlements.deliver} does. */
+  deliver(lastChunk: string | Uint8Array): void
+  /** Rolls the messages back, and breaks the connection. */
+  abandon(): void
 }
 
 interface PendingSettlement {

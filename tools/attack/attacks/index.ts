@@ -15,6 +15,7 @@ import { hostileEvents } from './hostile-events.ts'
 import { hostileFilters } from './hostile-filters.ts'
 import { hostileHeaders } from './hostile-headers.ts'
 import { hostileNames } from './hostile-names.ts'
+import { hugeAnswer, largeAnswers } from './large-answers.ts'
 import { largeCards } from './large-cards.ts'
 import { largeReads } from './large-reads.ts'
 import { leavingSubscribers } from './leaving-subscribers.ts'
@@ -37,6 +38,8 @@ import { waitingCommands } from './waiting-commands.ts'
 export const ATTACKS: readonly Attack[] = [
   deepAgentReplies,
   agentReplyBombs,
+  largeAnswers,
+  hugeAnswer,
   largeCards,
   largeReads,
   hostileHeaders,

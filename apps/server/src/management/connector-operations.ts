@@ -31,7 +31,8 @@ function toolsOf(mcp: McpOperations): ToolsPort {
       })
       if (outcome === undefined) return undefined
       const { text, isError, structuredContent: content, settlement } = outcome
-      const structured: unknown = typeof content === 'string' || content instanceof TextParts ? JSON.parse(String(content)) : content
+      const structured: unknown =
+        typeof content === 'string' || content instanceof TextParts ? JSON.parse(String(content)) : content
       return {
         text,
         isError,

@@ -199,9 +199,10 @@ export const eventsStoreCases: readonly ContractCase[] = [
     assert.deepEqual(sequences(await engine.eventsStore.read(store, { maxMessages: 5, ...limit })), [1, 2])
     assert.deepEqual(sequences(await engine.eventsStore.readLatest(store, { maxMessages: 5, ...limit })), [5, 4])
     assert.equal(more, 2)
-    assert.deepEqual(sequences(await engine.eventsStore.read(store, { fromSequence: 4, maxMessages: 5, ...limit })), [
-      4, 5,
-    ])
+    assert.deepEqual(
+      sequences(await engine.eventsStore.read(store, { fromSequence: 4, maxMessages: 5, ...limit })),
+      [4, 5],
+    )
     assert.equal(more, 2)
   }),
 

@@ -59,7 +59,9 @@ export const ANSWERS = {
           receive_count: count('Deliveries, including this one; 0 if it was only peeked at.'),
         }),
       ),
-      more: Type.Optional(Type.Literal(true, { description: 'Present if messages that did not fit stayed in the queue.' })),
+      more: Type.Optional(
+        Type.Literal(true, { description: 'Present if messages that did not fit stayed in the queue.' }),
+      ),
     }),
   },
   settled: {

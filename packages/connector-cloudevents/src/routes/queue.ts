@@ -1,5 +1,12 @@
 import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
-import { ANSWER_LEASE_MS, leaseForAnswer, LONG_TEXT_BYTES, messageSizeInJson, settlementOf, TextParts } from '@signalbox/http-kit'
+import {
+  ANSWER_LEASE_MS,
+  leaseForAnswer,
+  LONG_TEXT_BYTES,
+  messageSizeInJson,
+  settlementOf,
+  TextParts,
+} from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { CallEnded } from '../calls.ts'
@@ -21,7 +28,8 @@ export const queueReceive = defineCeRoute({
   name: 'queue/receive',
   answer: ANSWERS.received,
   method: 'POST',
-  summary: 'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`.',
+  summary:
+    'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`. An answer ends at 1 MiB of JSON: then `data` has `more: true`, and the others stay in the queue.',
   body: 'ignored',
   endsAtShutdown: true,
   query: Type.Object(
@@ -72,7 +80,11 @@ export const queueReceive = defineCeRoute({
       )
     }
     const leaseMs = visibility_seconds > 0 ? visibility_seconds * 1000 : ANSWER_LEASE_MS
-    const deliveries = await receive(channel, { ...limit, maxMessages: max_messages, waitMs: wait_timeout * 1000, leaseMs }, call)
+    const deliveries = await receive(
+      channel,
+      { ...limit, maxMessages: max_messages, waitMs: wait_timeout * 1000, leaseMs },
+      call,
+    )
     const settlement = settlementOf(queues, deliveries)
     if (visibility_seconds > 0) {
       // A client that did not get the receipts cannot settle the messages. Otherwise they wait for the client.

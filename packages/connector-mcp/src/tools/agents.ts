@@ -46,10 +46,9 @@ export function agentList(agents: AgentDirectory): Tool {
         ),
         limit: Type.Optional(
           Type.Integer({
-            description: 'The most agents of one page.',
+            description: 'The page size.',
             minimum: 1,
             maximum: Number.MAX_SAFE_INTEGER,
-            default: MAX_LISTED,
           }),
         ),
         cursor: Type.Optional(argument.text('cursor of the previous page.', { minLength: 1 })),
@@ -81,6 +80,9 @@ const MAX_TAGS = 1_000
 /** The most bytes of one answer, which contains the list twice: as text and as structured content. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
+/** The most agents of later pages that are counted. */
+const MAX_COUNTED = 10_000
+
 /** Agents that are read, and bytes that are formatted, before other requests may run. */
 const AT_ONCE = 50
 const BYTES_AT_ONCE = 256 * 1024
@@ -108,7 +110,7 @@ async function listPage(
       seen = card.agent_id
       if (!broker.permits('list', 'agents', seen)) continue
       if (leftOut > 0 || summaries.length >= limit) {
-        leftOut++
+        if (++leftOut === MAX_COUNTED) break
         continue
       }
       const text = JSON.stringify(summary(card))
@@ -124,7 +126,7 @@ async function listPage(
         await otherWork()
       }
     }
-    if (cards.length < filter.limit || signal.aborted) {
+    if (cards.length < filter.limit || leftOut === MAX_COUNTED || signal.aborted) {
       return { summaries, later: leftOut === 0 ? undefined : { cursor: last, leftOut } }
     }
     await otherWork()

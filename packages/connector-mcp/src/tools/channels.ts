@@ -28,9 +28,7 @@ export const channelList = defineTool({
     {
       type: Type.Optional(argument.channelType('Only channels of this type.')),
       pattern: Type.Optional(argument.text('Only these names: a pattern with * or ?, otherwise a prefix.')),
-      limit: Type.Optional(
-        Type.Integer({ description: 'The most channels of one page.', minimum: 1, maximum: 10_000, default: MAX_LISTED }),
-      ),
+      limit: Type.Optional(Type.Integer({ description: 'The page size.', minimum: 1, maximum: 10_000 })),
       cursor: Type.Optional(argument.text('cursor of the previous page.')),
     },
     { additionalProperties: false },

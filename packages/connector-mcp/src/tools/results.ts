@@ -44,7 +44,7 @@ export const MAX_LISTED = 500
 /** The part of a list that is on later pages. */
 export interface LaterPages {
   readonly cursor: string
-  /** The number of entries on later pages. */
+  /** The number of entries on later pages; the list of agents counts 10,000 of them. */
   readonly leftOut: number
 }
 

@@ -73,10 +73,7 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     return this.#given(channel, this.#reader.read(channel, options))
   }
 
-  async readLatest(
-    name: string,
-    { maxMessages, ...limit }: LatestOptions,
-  ): Promise<readonly StoredEvent[]> {
+  async readLatest(name: string, { maxMessages, ...limit }: LatestOptions): Promise<readonly StoredEvent[]> {
     const channel = this.#channel(name)
     if (!channel) return []
     return this.#given(channel, this.#reader.latest(channel, maxMessages, limit))

@@ -1,4 +1,10 @@
-import type { EventsStoreStart, LatestOptions, ReadOptions, ResultLimit, StoredEvent } from '@signalbox/broker-core/engine'
+import type {
+  EventsStoreStart,
+  LatestOptions,
+  ReadOptions,
+  ResultLimit,
+  StoredEvent,
+} from '@signalbox/broker-core/engine'
 import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
@@ -57,10 +63,7 @@ export class EventsStoreReader {
     return page.entries
   }
 
-  async readLatest(
-    channel: StoredChannel,
-    { maxMessages, ...limit }: LatestOptions,
-  ): Promise<readonly StoredEvent[]> {
+  async readLatest(channel: StoredChannel, { maxMessages, ...limit }: LatestOptions): Promise<readonly StoredEvent[]> {
     const { firstSequence, lastSequence, entries } = await this.counts(channel)
     if (entries === 0) return []
     const page = new Page(channel.name, Math.min(maxMessages, entries), limit, firstSequence)

@@ -4,7 +4,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Refusal } from '../admission/refusal.ts'
 import type { RequestHold } from '../admission/request-hold.ts'
 import { refuseBody } from '../body.ts'
-import type { Settlement, Settlements } from '../settlements.ts'
+import type { Settlement, Settlements, UndeliveredAnswer } from '../settlements.ts'
 import type { HttpConnection, HttpRequest, HttpResponse } from '../http-message.ts'
 import { countInTurns, writeInTurns } from './long-answer.ts'
 import type { LongAnswer } from './long-answer.ts'
@@ -143,21 +143,30 @@ export abstract class HttpExchange {
       await begin(answer)
       return this.abandoned ? undefined : writeInTurns(text, answer)
     }
-    const rollBack = (): void => unsettled?.settlements.settle(unsettled.settlement, 'rollback')
+    const undelivered = unsettled?.settlements.begin(response, unsettled.settlement)
     write()
-      .then((last) => (last === undefined ? rollBack() : this.sendLast(last, unsettled)))
+      .then((last) => {
+        if (last === undefined) undelivered?.abandon()
+        else this.#sendLast(last, undelivered)
+      })
       .catch(() => {
         // A partly written answer cannot be completed.
-        rollBack()
+        undelivered?.abandon()
         response.destroy()
       })
   }
 
   /** Ends an answer whose head is written. */
   protected sendLast(text: string | Uint8Array, unsettled?: Unsettled): void {
+    const undelivered = unsettled?.settlements.begin(this.response, unsettled.settlement)
+    // Without a connection, the messages were rolled back.
+    if (undelivered !== undefined || unsettled === undefined) this.#sendLast(text, undelivered)
+  }
+
+  #sendLast(text: string | Uint8Array, undelivered: UndeliveredAnswer | undefined): void {
     const { response } = this
-    if (unsettled === undefined) response.end(text)
-    else unsettled.settlements.deliver(response, text, unsettled.settlement)
+    if (undelivered === undefined) response.end(text)
+    else undelivered.deliver(text)
     if (response.writableLength > 0) this.#watchReader()
   }
 

@@ -139,7 +139,8 @@ export class TextParts {
   addQuoted(text: string | TextParts): this {
     this.add('"')
     this.#flush()
-    const parts = typeof text === 'string' ? [{ bytes: Buffer.from(text), level: 0, base64: false } as const] : text.#all()
+    const parts =
+      typeof text === 'string' ? [{ bytes: Buffer.from(text), level: 0, base64: false } as const] : text.#all()
     for (const { bytes, level, base64 } of parts) this.#parts.push({ bytes, level: level === 0 ? 1 : 2, base64 })
     return this.add('"')
   }
