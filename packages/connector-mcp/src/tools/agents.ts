@@ -35,13 +35,13 @@ export function agentList(agents: AgentDirectory): Tool {
     name: 'agent_list',
     title: 'List agents',
     description:
-      'Lists the agents that agent_send can reach. Use it to find an agent for a task; agent_info shows one in full. ' +
+      'Lists the agents that agent_send can reach; agent_info shows one in full. ' +
       'Returns a JSON array of {agent_id, name, skills: [{id, name, tags}]}.',
     input: Type.Object(
       {
         skill_tags: Type.Optional(
           Type.Array(Type.String(), {
-            description: 'Only agents with a skill that has one of these tags.',
+            description: 'Only agents with one of these skill tags.',
           }),
         ),
         limit: Type.Optional(

@@ -63,7 +63,7 @@ export const eventsStoreReadLatest = defineTool({
   name: 'events_store_read_latest',
   title: 'Read the newest stored events',
   description:
-    'Reads the newest stored events, newest first, and removes nothing. Returns a JSON array as events_store_read, which reads a history in order.',
+    'Reads the newest stored events, newest first, and removes nothing. Returns a JSON array as events_store_read.',
   input: Type.Object(
     {
       channel: argument.channel('The events store.'),

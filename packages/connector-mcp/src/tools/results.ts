@@ -141,12 +141,11 @@ const descriptorFields = {
   is_active: Type.Boolean(),
 }
 
-/** The members of a list; absent on the last page. `next_cursor` equals `cursor`, for older clients. */
+/** The members of a list; absent on the last page. `next_cursor`, which equals `cursor`, is for older clients. */
 export const laterPagesOutput = {
   more: moreOutput,
   left_out: Type.Optional(Type.Integer()),
   cursor: Type.Optional(Type.String()),
-  next_cursor: Type.Optional(Type.String()),
 }
 
 export const channelsOutput = Type.Object({
