@@ -21,7 +21,7 @@ async function readAll(
   maxBytes: number,
 ): Promise<void> {
   let largest = 0
-  await during(scene.scaled(10_000, 3_000), CONNECTIONS, async (_index, worker) => {
+  await during(scene.scaled(10_000, 3_000), scene.scaled(CONNECTIONS, 6), async (_index, worker) => {
     try {
       const answer = await calls[worker % calls.length]?.()
       if (answer === undefined) return

@@ -102,7 +102,7 @@ const tagsOutput = Type.Unsafe<Tags>({ type: 'object' })
 /** Present if bodies are too large to be repeated in the structured content. */
 export const bodiesInText = Type.Optional(constant('in text'))
 
-/** `true` if the result has not all that was asked for. */
+/** `true` if messages or entries are missing. */
 const moreOutput = Type.Optional(constant(true))
 
 const messageFields = {

@@ -14,7 +14,7 @@ export interface LongAnswer {
   readonly onUnread: () => void
 }
 
-/** Counts the bytes of a long text, a piece in each turn of the account. */
+/** Counts the bytes of a long text, a piece at a time, as the account is served. */
 export async function countInTurns(text: TextParts, { account, response }: LongAnswer): Promise<number> {
   const counting = text.count()
   for (;;) {
@@ -24,7 +24,7 @@ export async function countInTurns(text: TextParts, { account, response }: LongA
 }
 
 /**
- * Writes a long text except for its last piece, a piece in each turn of the account, as the reader reads. Returns the
+ * Writes a long text except for its last piece, a piece at a time, as the account is served, as the reader reads. Returns the
  * last piece, or `undefined` if the client has disconnected.
  */
 export async function writeInTurns(text: TextParts, answer: LongAnswer): Promise<Uint8Array | undefined> {

@@ -135,7 +135,7 @@ export class TextParts {
     return this.#parts
   }
 
-  /** Appends a text as a JSON string. A text with quoted parts of its own can be quoted once. */
+  /** Appends a text as a JSON string. A text that has quoted parts can be quoted once. */
   addQuoted(text: string | TextParts): this {
     this.add('"')
     this.#flush()
