@@ -1,4 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { messageSizeInJson } from '@signalbox/http-kit'
 
 import type { Occurrence } from '../wire/events-profile.ts'
 import { cursorOf, positionAfter } from './event-cursor.ts'
@@ -11,8 +12,8 @@ import { occurrenceOf } from './occurrence.ts'
 const MOST_EVENTS = 100
 const USUAL_EVENTS = 50
 
-/** The size of the messages of one poll after which no further one is added, in bytes. */
-const POLL_BYTES = 4 * 1024 * 1024
+/** The size of the messages of one poll in JSON after which no further one is added, in bytes. */
+const POLL_BYTES = 1024 * 1024
 
 /** The interval at which clients should poll, in ms. */
 const NEXT_POLL_MS = 5_000
@@ -48,6 +49,7 @@ export async function pollEvents(
           fromSequence: position.next,
           maxMessages: most,
           maxBytes: POLL_BYTES,
+          sizeOf: messageSizeInJson,
         })
   const events: Occurrence[] = []
   for (const entry of entries) {
