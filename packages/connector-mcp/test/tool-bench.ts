@@ -33,7 +33,10 @@ export interface ToolBench extends AsyncDisposable {
 }
 
 /** An outcome whose text is complete, and whose structured content is no JSON text any more. */
-export type ParsedOutcome = Omit<ToolOutcome, 'text'> & { readonly text: string; readonly structuredContent?: object }
+export type ParsedOutcome = Omit<ToolOutcome, 'text' | 'structuredContent'> & {
+  readonly text: string
+  readonly structuredContent?: object
+}
 
 /** Small, so that tests of the limit are quick. */
 const MAX_MESSAGE_BYTES = 1024 * 1024

@@ -74,7 +74,7 @@ export class OwnedTask {
     const result = isTooLarge ? NOTHING : encodeText(`{${String(members)}}`)
     if (isTooLarge || (await this.#end({ status: 'completed' }, result)) === 'too large') {
       const text = `RESULT_TOO_LARGE: The result has ${bytes} bytes; a task stores at most ${maxResultBytes}, or the store takes less. The call has run: do not repeat it, but ask for less data.`
-      await this.#end({ status: 'completed' }, encodeText(`{${resultMembers({ text, isError: true })}}`))
+      await this.#end({ status: 'completed' }, encodeText(`{${String(resultMembers({ text, isError: true }))}}`))
     }
   }
 

@@ -30,8 +30,8 @@ export async function countInTurns(text: TextParts, { account, response }: LongA
 export async function writeInTurns(text: TextParts, answer: LongAnswer): Promise<Uint8Array | undefined> {
   const { account, onUnread, response } = answer
   const pieces = text.pieces()
-  let wake = (): void => {}
-  const onChange = (): void => wake()
+  let wake: (() => void) | undefined
+  const onChange = (): void => wake?.()
   response.on('drain', onChange)
   response.on('close', onChange)
   let piece: Uint8Array | undefined
