@@ -28,8 +28,7 @@ export const queueReceive = defineCeRoute({
   name: 'queue/receive',
   answer: ANSWERS.received,
   method: 'POST',
-  summary:
-    'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`. An answer ends at 1 MiB of JSON: then `data` has `more: true`, and the others stay in the queue.',
+  summary: 'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`.',
   body: 'ignored',
   endsAtShutdown: true,
   query: Type.Object(
