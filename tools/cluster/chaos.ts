@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { Random } from '@signalbox/testkit/random'
 
 import type { ChaosReport, Round } from './chaos-report.ts'
+import type { DisasterOptions } from './disasters.ts'
 import { describe, randomDisaster } from './disasters.ts'
 import { AgentCallLoad } from './load/agent-calls.ts'
 import { AgentStreamLoad, STREAM_IDLE_S } from './load/agent-streams.ts'
@@ -17,7 +18,7 @@ import { roundLines } from './report.ts'
 import { strikeOnce } from './round.ts'
 import { Spells } from './spells.ts'
 
-export interface ChaosOptions {
+export interface ChaosOptions extends DisasterOptions {
   readonly seed: number
   /** The largest number of disasters, if given. */
   readonly rounds?: number | undefined
@@ -25,8 +26,6 @@ export interface ChaosOptions {
   readonly minutes?: number | undefined
   /** Strike again before the nats-servers are in step, which NATS does not promise to survive. @default false */
   readonly hasty?: boolean
-  /** Freeze nats-servers in addition to killing them. @default true */
-  readonly freezeServers?: boolean
   /** The factor by which the pauses of the clients are longer: less load. @default 1 */
   readonly pace?: number | undefined
   /** A folder for the output of nodes and nats-servers. */
@@ -46,11 +45,11 @@ export async function chaos({
   rounds,
   minutes,
   hasty = false,
-  freezeServers = true,
   pace,
   logs,
   natsServer,
   log,
+  ...disasters
 }: ChaosOptions): Promise<ChaosReport> {
   const random = new Random(seed)
   const env = {
@@ -58,7 +57,7 @@ export async function chaos({
     CONNECTORSA2_A_AGENT_TTL_SECONDS: String(AGENT_TTL_S),
   }
   await using agents = await AgentProcesses.start()
-  await using cluster = await LocalCluster.start({ env, logs, natsServer })
+  await using cluster = await LocalCluster.start({ env, logs, natsServer, nodes: disasters.nodes })
   const watch = new RecoveryWatch()
   const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells(), pace }
   const streams = new AgentStreamLoad(scene)
@@ -81,7 +80,7 @@ export async function chaos({
   const deadline = startedAt + (minutes ?? Number.POSITIVE_INFINITY) * 60_000
   while (done.length < (rounds ?? Number.POSITIVE_INFINITY) && performance.now() < deadline) {
     await pause(random.integer(...CALM_MS))
-    const disaster = randomDisaster(random, freezeServers)
+    const disaster = randomDisaster(random, disasters)
     const name = `round ${done.length + 1}, after ${Math.round((performance.now() - startedAt) / 1000)} s: ${describe(disaster)}`
     log(name)
     const cameAgain = queues.receives.again

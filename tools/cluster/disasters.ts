@@ -20,19 +20,29 @@ export interface Blow {
   readonly which: number
 }
 
-/** One nats-server, one node, or one of each: a majority of the servers always runs, and so do two nodes. */
+/** One nats-server, one node, or one of each: a majority of the servers always runs, and so do all nodes but one. */
 export interface Disaster {
   readonly blows: readonly Blow[]
   readonly downMs: number
 }
 
-/** @param freezeServers False to kill nats-servers only */
-export function randomDisaster(random: Random, freezeServers = true): Disaster {
-  const targets = random.chance(BOTH_SHARE) ? TARGETS : [random.pick(TARGETS)]
+export interface DisasterOptions {
+  /** Freeze nats-servers in addition to killing them. @default true */
+  readonly freezeServers?: boolean
+  /** Kill nodes, and strike nothing else. @default false */
+  readonly onlyKillNodes?: boolean
+  /** The number of nodes. @default 3 */
+  readonly nodes?: number | undefined
+}
+
+export function randomDisaster(random: Random, options: DisasterOptions = {}): Disaster {
+  const { freezeServers = true, onlyKillNodes = false, nodes = 3 } = options
+  const targets = onlyKillNodes ? (['node'] as const) : random.chance(BOTH_SHARE) ? TARGETS : [random.pick(TARGETS)]
   const blows = targets.map((target) => {
     const means = random.pick(MEANS)
-    const spared = target === 'nats' && !freezeServers
-    return { target, means: spared ? 'kill' : means, which: random.integer(0, 2) } as const
+    const spared = onlyKillNodes || (target === 'nats' && !freezeServers)
+    const last = target === 'node' ? nodes - 1 : 2
+    return { target, means: spared ? 'kill' : means, which: random.integer(0, last) } as const
   })
   const [min, max] = blows.some(({ means }) => means === 'kill') ? KILLED_MS : PAUSED_MS
   return { blows, downMs: random.integer(min, max) }

@@ -11,7 +11,7 @@ import { HealthChecks } from './health-checks.ts'
 
 export interface LocalClusterOptions {
   /** @default 3 */
-  readonly nodes?: number
+  readonly nodes?: number | undefined
   /** Additional settings of the nodes. */
   readonly env?: Readonly<Record<string, string>>
   /** A folder for the output of nodes and nats-servers. */

@@ -30,6 +30,8 @@ is installed, or only one older than 2.10.
   --minutes N    the duration of the disasters (default 10, of webhooks 5, unless --rounds is given)
   --rounds N     the number of disasters
   --seed N       repeats the choices of an earlier run
+  --nodes N      the number of Signalbox nodes of a chaos run (default 3)
+  --kill-nodes   kills nodes, and strikes nothing else
   --kill-servers kills nats-servers, and never freezes them
   --hasty        strikes again before the nats-servers are in step, which NATS does not promise to survive
   --logs FOLDER  keeps the output of nodes and nats-servers
@@ -73,6 +75,8 @@ const { values, positionals } = parseArgs({
     minutes: { type: 'string' },
     rounds: { type: 'string' },
     seed: { type: 'string' },
+    nodes: { type: 'string' },
+    'kill-nodes': { type: 'boolean', default: false },
     'kill-servers': { type: 'boolean', default: false },
     hasty: { type: 'boolean', default: false },
     logs: { type: 'string' },
@@ -112,14 +116,33 @@ if (values.help) {
   const seed = positive('seed', values.seed) ?? Date.now() % 2 ** 31
   const rounds = positive('rounds', values.rounds)
   const minutes = positive('minutes', values.minutes) ?? (rounds === undefined ? 10 : undefined)
-  const { hasty, logs, server: natsServer = safeServer(), 'kill-servers': onlyKill } = values
+  const nodes = positive('nodes', values.nodes)
+  const {
+    hasty,
+    logs,
+    server: natsServer = safeServer(),
+    'kill-servers': onlyKill,
+    'kill-nodes': onlyKillNodes,
+  } = values
   log(`seed ${seed}, nats-server ${natsServerVersion(natsServer)}`)
-  if (!isSafe(natsServer) && !onlyKill) {
+  if (!isSafe(natsServer) && !onlyKill && !onlyKillNodes) {
     log(
       'servers before 2.10 lose acknowledged messages when they freeze (docs/guides/clustering.md): use a newer one, or --kill-servers',
     )
   }
-  const report = await chaos({ seed, rounds, minutes, hasty, freezeServers: !onlyKill, logs, natsServer, log })
+  const freezeServers = !onlyKill
+  const report = await chaos({
+    seed,
+    rounds,
+    minutes,
+    hasty,
+    nodes,
+    freezeServers,
+    onlyKillNodes,
+    logs,
+    natsServer,
+    log,
+  })
   process.stdout.write(summary(report))
   process.exitCode = breaches(report).length === 0 ? 0 : 1
 } else {

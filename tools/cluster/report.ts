@@ -2,7 +2,7 @@ import { quantile } from '../bench/statistics.ts'
 import type { ChaosReport, Round } from './chaos-report.ts'
 import type { Ledger, Breach } from './load/ledger.ts'
 
-const BREACHES: readonly Breach[] = ['lost', 'doubled', 'outOfOrder', 'hung', 'unclear']
+const BREACHES: readonly Breach[] = ['lost', 'gone', 'doubled', 'outOfOrder', 'hung', 'unclear']
 
 const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : (ms / 1000).toFixed(1))
 
@@ -51,6 +51,7 @@ export function summary(report: ChaosReport): string {
         'unknown',
         'again',
         'lost',
+        'gone',
         'doubled',
         'disorder',
         'hung',

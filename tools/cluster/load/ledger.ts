@@ -1,5 +1,5 @@
-/** The kinds of broken promises. */
-export type Breach = 'lost' | 'doubled' | 'outOfOrder' | 'hung' | 'unclear'
+/** The kinds of broken promises; `gone`: answered as lost, and never delivered again. */
+export type Breach = 'lost' | 'gone' | 'doubled' | 'outOfOrder' | 'hung' | 'unclear'
 
 const EXAMPLES = 5
 

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { Ledger } from './ledger.ts'
-import { ask, callTool, RovingMcp } from './calls.ts'
+import { ask, callTool, Refused, RovingMcp } from './calls.ts'
 import type { Frame } from './frames.ts'
 import { bodyOf } from './frames.ts'
 import type { Load, Scene } from './load.ts'
@@ -17,6 +17,8 @@ const LEASE_S = 20
 const QUIET_MS = 45_000
 /** The age of acks that a server may lose in a crash, in milliseconds. */
 const FORGETS_MS = 15_000
+/** The pause before an ack without a result is repeated, in milliseconds. */
+const REPEAT_MS = 100
 
 type Send = (args: Readonly<Record<string, unknown>>) => Promise<unknown>
 
@@ -27,8 +29,11 @@ interface Delivery {
 }
 
 interface Answer<T> {
-  readonly is_error: boolean
   readonly data: T
+}
+
+interface Settled {
+  readonly lost: readonly string[]
 }
 
 /** Sends to a queue by MCP, and receives with leases and acks at `/ce`. */
@@ -40,7 +45,10 @@ export class QueueLoad implements Load {
   readonly #senders: Clients
   readonly #receivers: Clients
   readonly #acknowledged = new Set<string>()
-  readonly #received = new Set<string>()
+  /** The number of times that each message was received. */
+  readonly #received = new Map<string, number>()
+  /** The receives of a message until the one whose ack was answered as lost: it must come again. */
+  readonly #answeredLost = new Map<string, number>()
   /** The time at which the ack of a message was confirmed. */
   readonly #settledAt = new Map<string, number>()
   #lastReceivedAt = 0
@@ -72,26 +80,49 @@ export class QueueLoad implements Load {
 
   async #receive(base: string): Promise<void> {
     const wanted = `channel=${QUEUE}&max_messages=10&wait_timeout=1&visibility_seconds=${LEASE_S}`
+    const leasedUntil = performance.now() + LEASE_S * 1000
     const answer = await ask(`${base}/ce/queue/receive?${wanted}`, CALL_MS, {})
     const { messages } = (answer as Answer<{ messages: Delivery[] }>).data
-    const ids = messages.map(({ event }) => bodyOf(event))
-    for (const id of ids) this.#take(id)
     if (messages.length === 0) return
-    const receipts = messages.map(({ receipt }) => `receipt=${encodeURIComponent(receipt)}`).join('&')
-    const settled = (await ask(`${base}/ce/queue/ack?${receipts}`, CALL_MS, {})) as Answer<unknown>
-    if (settled.is_error) return
-    for (const id of ids) this.#settledAt.set(id, performance.now())
+    const taken = messages.map(({ event, receipt }) => {
+      const id = bodyOf(event)
+      return { id, receipt, times: this.#take(id) }
+    })
+    const lost = new Set(await this.#ack(base, messages, leasedUntil))
+    for (const { id, receipt, times } of taken) {
+      if (lost.has(receipt)) this.#answeredLost.set(id, Math.max(times, this.#answeredLost.get(id) ?? 0))
+      else this.#settledAt.set(id, performance.now())
+    }
   }
 
-  #take(id: string): void {
+  /** Repeats the ack until it has a result, as long as the lease lasts. Returns the lost receipts. */
+  async #ack(base: string, messages: readonly Delivery[], leasedUntil: number): Promise<readonly string[]> {
+    const receipts = messages.map(({ receipt }) => `receipt=${encodeURIComponent(receipt)}`).join('&')
+    for (;;) {
+      try {
+        const settled = (await ask(`${base}/ce/queue/ack?${receipts}`, CALL_MS, {})) as Answer<Settled>
+        // After the lease nobody promises a result.
+        if (performance.now() > leasedUntil && settled.data.lost.length > 0) throw new Error('the lease is over')
+        return settled.data.lost
+      } catch (error) {
+        if (performance.now() > leasedUntil) throw error
+        if (error instanceof Refused && error.code !== 'ENGINE_UNAVAILABLE') throw error
+        await pause(REPEAT_MS)
+      }
+    }
+  }
+
+  /** Records a receive of a message, and returns their number. */
+  #take(id: string): number {
     const now = performance.now()
     this.#lastReceivedAt = now
     const settledAt = this.#settledAt.get(id)
-    if (this.#received.has(id)) this.receives.again++
-    this.#received.add(id)
-    if (settledAt === undefined) return
-    if (this.#scene.struckServers.overlapMs(settledAt - FORGETS_MS, now) > 0) return
+    const times = (this.#received.get(id) ?? 0) + 1
+    if (times > 1) this.receives.again++
+    this.#received.set(id, times)
+    if (settledAt === undefined || this.#scene.struckServers.overlapMs(settledAt - FORGETS_MS, now) > 0) return times
     this.receives.break('doubled', `${id} came ${Math.round(now - settledAt)} ms after its ack, no server was struck`)
+    return times
   }
 
   async probe(node: string): Promise<void> {
@@ -105,10 +136,18 @@ export class QueueLoad implements Load {
 
   async settle(): Promise<void> {
     this.#lastReceivedAt = performance.now()
-    while (this.#missing().length > 0 && performance.now() - this.#lastReceivedAt < QUIET_MS) await pause(200)
+    const isOpen = (): boolean => this.#missing().length > 0 || this.#gone().length > 0
+    while (isOpen() && performance.now() - this.#lastReceivedAt < QUIET_MS) await pause(200)
     await this.#receivers.stop()
     const missing = this.#missing()
     this.sends.break('lost', missing.slice(0, 20).join(', '), missing.length)
+    const gone = this.#gone()
+    this.receives.break('gone', `${gone.slice(0, 20).join(', ')} never came again after a lost ack`, gone.length)
+  }
+
+  /** The messages whose ack was answered as lost, and that did not come again. */
+  #gone(): readonly string[] {
+    return [...this.#answeredLost].filter(([id, times]) => this.#received.get(id) === times).map(([id]) => id)
   }
 
   #missing(): readonly string[] {
