@@ -46,8 +46,12 @@ export interface PeekOptions extends ResultLimit {
 }
 
 export interface SettleResult {
+  /** The number of receipts whose settlement is in effect, by this call or by an earlier one of the same kind. */
   readonly settled: number
-  /** Receipts that settled nothing: unknown, already settled, of another client, or with an expired lease. */
+  /**
+   * Receipts for which the call changed nothing: unknown, settled in the other way, of another client, or with an expired
+   * lease.
+   */
   readonly lost: readonly string[]
 }
 
@@ -63,7 +67,12 @@ export interface QueueEngine {
    * counting a receive.
    */
   receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]>
-  /** Removes the messages permanently; resolves when the removal is durable. */
+  /**
+   * Removes the messages permanently; resolves when the removal is durable. Until the end of the lease a repeated `ack`
+   * or `nack` of a receipt has the result of the first one, also if its answer was lost; the other of the two, and
+   * `extend`, then report the receipt as lost. An engine that cannot know whether an earlier call was applied throws.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
   ack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /**
    * Rejects the messages: each returns to its position immediately. This counts as a receive: after `maxReceiveCount`

@@ -15,6 +15,7 @@ import { eventsStoreCases } from './events-store.ts'
 import { queueLeaseCases } from './queue-leases.ts'
 import { queuePeekCases } from './queue-peek.ts'
 import { queueReceiveCases } from './queue-receive.ts'
+import { queueRepeatCases } from './queue-repeats.ts'
 import { queueTimeCases } from './queue-times.ts'
 import { queueCases } from './queues.ts'
 import { requestSubscriberCases } from './request-subscribers.ts'
@@ -36,6 +37,7 @@ export const engineContract: readonly ContractCase[] = [
   ...queuePeekCases,
   ...queueTimeCases,
   ...queueLeaseCases,
+  ...queueRepeatCases,
   ...deadLetterCases,
   ...deduplicationCases,
   ...limitCases,

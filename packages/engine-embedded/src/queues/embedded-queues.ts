@@ -10,6 +10,7 @@ import type {
   SettleResult,
 } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
+import { SettledReceipts } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { DELAYED } from '../store/damage.ts'
@@ -50,6 +51,7 @@ export class EmbeddedQueues implements QueueEngine {
       registry,
       store,
       leases: this.#leases,
+      settled: new SettledReceipts(() => performance.now()),
       now,
       arrived: (channel, channelId, sequence) => this.#arrived([{ channel, channelId, sequence }]),
       serve: (queue) => this.#receivers.serveSoon(queue),

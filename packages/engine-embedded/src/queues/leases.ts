@@ -15,6 +15,8 @@ export interface Lease<Q> {
   deadline: number
   /** The time at which the timer checks the lease: its deadline, or later if its end could not be stored. */
   alarm: number
+  /** Resolves or rejects with the settlement that is under way, if any. */
+  settling: Promise<unknown> | undefined
 }
 
 /** A deadline with the lease's number. A heap of leases would keep the messages of settled leases in memory. */
@@ -56,35 +58,27 @@ export class Leases<Q> {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
     const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}`
-    const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline }
+    const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline, settling: undefined }
     this.#byNumber.set(number, lease)
     this.#push({ at: deadline, number })
     return lease
   }
 
-  /** Restores a lease that was taken but not settled. */
+  /** Restores a lease whose settlement failed. */
   restore(lease: Lease<Q>): void {
     this.#byNumber.set(lease.number, lease)
     lease.alarm = Math.max(lease.deadline, performance.now() + RETRY_MS)
     this.#push({ at: lease.alarm, number: lease.number })
   }
 
-  /** Returns the lease of a receipt, if it belongs to this client and has not expired. */
+  /** Returns the lease of a receipt, if it belongs to this client and has not expired, or is being settled. */
   find(receipt: string, clientId: string): Lease<Q> | undefined {
     const lease = this.#byNumber.get(Number.parseInt(receipt, RECEIPT_BASE))
-    return lease?.receipt === receipt && lease.clientId === clientId && lease.deadline > performance.now()
-      ? lease
-      : undefined
+    if (lease?.receipt !== receipt || lease.clientId !== clientId) return undefined
+    return lease.settling || lease.deadline > performance.now() ? lease : undefined
   }
 
-  /** Removes and returns the lease of a receipt, like {@link find}, so that no other call can settle it. */
-  take(receipt: string, clientId: string): Lease<Q> | undefined {
-    const lease = this.find(receipt, clientId)
-    if (lease) this.#byNumber.delete(lease.number)
-    return lease
-  }
-
-  /** Removes a lease without settling it. */
+  /** Removes a lease that is settled, or that has lost its message. */
   drop(lease: Lease<Q>): void {
     this.#byNumber.delete(lease.number)
   }
@@ -95,9 +89,10 @@ export class Leases<Q> {
     this.#push({ at: lease.alarm, number: lease.number })
   }
 
-  /** Removes and returns every lease, in the order in which they were granted. */
+  /** Removes every lease; returns those that are not being settled, in the order in which they were granted. */
   takeAll(): Lease<Q>[] {
-    const leases = this.#byNumber.values().sort((a, b) => a.number - b.number)
+    const unsettled = this.#byNumber.values().filter(({ settling }) => !settling)
+    const leases = unsettled.sort((a, b) => a.number - b.number)
     this.#byNumber.clear()
     this.#heap = []
     return leases
@@ -126,7 +121,7 @@ export class Leases<Q> {
     for (let first = this.#heap[0]; first && first.at <= now; first = this.#heap[0]) {
       this.#pop()
       const lease = this.#byNumber.get(first.number)
-      if (lease?.alarm === first.at) {
+      if (lease?.alarm === first.at && !lease.settling) {
         this.#byNumber.delete(first.number)
         lapsed.push(lease)
       }

@@ -1,4 +1,6 @@
+import type { Ending, SettledReceipts } from '@signalbox/broker-core/internal'
 import type { SettleResult } from '@signalbox/broker-core/engine'
+import { unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import type { Store } from '../store/store.ts'
@@ -12,6 +14,7 @@ export interface SettlementContext {
   readonly registry: ChannelRegistry
   readonly store: Store
   readonly leases: Leases<Queue>
+  readonly settled: SettledReceipts
   readonly now: () => number
   /** Handles a new message in a queue, for which a receiver may wait. */
   arrived(channel: string, channelId: number, sequence: number): void
@@ -28,31 +31,78 @@ export class LeaseSettlement {
     this.#context = context
   }
 
-  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
-    const { taken, lost } = this.#take(receipts, clientId)
-    await this.#forEachQueue(taken, (queue, leases) => this.#acknowledge(queue, leases))
-    return { settled: taken.length, lost }
+  ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
+    return this.#settle(receipts, clientId, (leases) => this.#end('ack', leases), 'ack')
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
-    const { taken, lost } = this.#take(receipts, clientId)
-    await this.#forEachQueue(taken, (queue, leases) => this.#release(queue, leases))
-    return { settled: taken.length, lost }
+  nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
+    return this.#settle(receipts, clientId, (leases) => this.#end('nack', leases), 'nack')
   }
 
-  extend(receipts: readonly string[], clientId: string, leaseMs: number): SettleResult {
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
+    return this.#settle(receipts, clientId, async (leases) => {
+      for (const lease of leases) this.#context.leases.extend(lease, leaseMs)
+    })
+  }
+
+  /**
+   * Settles receipts. A receipt that has ended its lease in the same way before is settled again; one that is being
+   * settled waits for the result.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async #settle(
+    receipts: readonly string[],
+    clientId: string,
+    apply: (leases: readonly Lease<Queue>[]) => Promise<void>,
+    ending?: Ending,
+  ): Promise<SettleResult> {
+    const { leases, settled } = this.#context
+    const found: Lease<Queue>[] = []
+    const busy: Lease<Queue>[] = []
     const lost: string[] = []
-    let settled = 0
-    for (const receipt of new Set(receipts)) {
-      const lease = this.#context.leases.find(receipt, clientId)
-      if (lease?.queue.holds(lease.entry)) {
-        this.#context.leases.extend(lease, leaseMs)
-        settled++
-      } else {
-        lost.push(receipt)
+    let repeated = 0
+    let unsure = false
+    for (const receipt of receipts.length > 1 ? new Set(receipts) : receipts) {
+      const lease = leases.find(receipt, clientId)
+      if (lease?.settling) busy.push(lease)
+      else if (lease?.queue.holds(lease.entry)) found.push(lease)
+      else {
+        const before = settled.recall(receipt, clientId)
+        if (before === 'dropped') unsure = true
+        else if (before !== undefined && before === ending) repeated++
+        else lost.push(receipt)
       }
     }
-    return { settled, lost }
+    if (found.length > 0) await apply(found)
+    if (unsure) throw unavailable('the message may be acknowledged')
+    if (busy.length === 0) return { settled: found.length + repeated, lost }
+    await Promise.allSettled(busy.map(({ settling }) => settling))
+    const waited = busy.map(({ receipt }) => receipt)
+    const rest = await this.#settle(waited, clientId, apply, ending)
+    return { settled: found.length + repeated + rest.settled, lost: [...lost, ...rest.lost] }
+  }
+
+  #end(ending: Ending, leases: readonly Lease<Queue>[]): Promise<void> {
+    return this.#forEachQueue(leases, (queue, some) => {
+      const work = ending === 'ack' ? this.#acknowledge(queue, some) : this.#release(queue, some)
+      const settling = this.#recorded(ending, some, work)
+      for (const lease of some) lease.settling = settling
+      return settling
+    })
+  }
+
+  /** Records the receipts when their settlement is durable. */
+  async #recorded(ending: Ending, ended: readonly Lease<Queue>[], work: Promise<void>): Promise<void> {
+    const { leases, settled } = this.#context
+    try {
+      await work
+    } finally {
+      for (const lease of ended) lease.settling = undefined
+    }
+    for (const lease of ended) {
+      leases.drop(lease)
+      settled.remember(lease.receipt, lease.clientId, ending, lease.deadline)
+    }
   }
 
   /** Ends expired leases like a nack. Tries again while the disk does not accept writes. */
@@ -78,17 +128,6 @@ export class LeaseSettlement {
   async returnAll(): Promise<void> {
     const held = this.#context.leases.takeAll().filter(({ queue, entry }) => queue.holds(entry))
     await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases)).catch(() => {})
-  }
-
-  #take(receipts: readonly string[], clientId: string): { taken: Lease<Queue>[]; lost: string[] } {
-    const taken: Lease<Queue>[] = []
-    const lost: string[] = []
-    for (const receipt of receipts) {
-      const lease = this.#context.leases.take(receipt, clientId)
-      if (lease?.queue.holds(lease.entry)) taken.push(lease)
-      else lost.push(receipt)
-    }
-    return { taken, lost }
   }
 
   async #forEachQueue(
@@ -166,7 +205,10 @@ export class LeaseSettlement {
     try {
       await settle()
     } catch (error) {
-      for (const lease of leases) if (lease.queue.holds(lease.entry)) this.#context.leases.restore(lease)
+      for (const lease of leases) {
+        if (lease.queue.holds(lease.entry)) this.#context.leases.restore(lease)
+        else this.#context.leases.drop(lease)
+      }
       throw error
     }
   }

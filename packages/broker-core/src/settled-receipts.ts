@@ -1,0 +1,104 @@
+import { NumberMap } from './number-map.ts'
+
+/** The two ways in which a receipt ends its lease. */
+export type Ending = 'ack' | 'nack'
+
+/** The most receipts that are remembered: 30 s of 16,000 acks per second. */
+const MAX_RECEIPTS = 500_000
+/** Leases that end within {@link SOON_MS} are forgotten in steps of a second, longer ones in steps of a minute. */
+const SOON_MS = 60_000
+const SOON_STEP_MS = 1_000
+const LATER_STEP_MS = 60_000
+/** The characters of a receipt that tell it from all others. */
+const TELLING = 24
+
+const MARKS = { ack: { ending: 'ack' }, nack: { ending: 'nack' } } as const
+
+/**
+ * The receipts that an engine has settled, at least until the ends of their leases. A call that is repeated because its
+ * answer was lost gets the same answer. An entry is a hash of 53 bits, some 40 bytes in memory; entries are forgotten
+ * in groups with the same end.
+ */
+export class SettledReceipts {
+  readonly #now: () => number
+  readonly #most: number
+  readonly #groups = new Map<number, NumberMap<{ readonly ending: Ending }>>()
+  #size = 0
+  #nextEnd = Infinity
+  #droppedUntil = -Infinity
+
+  /** @param now The clock of the ends of leases, in ms */
+  constructor(now: () => number, most = MAX_RECEIPTS) {
+    this.#now = now
+    this.#most = most
+  }
+
+  /** Records that a receipt ended its lease, which would have ended at `end`. */
+  remember(receipt: string, clientId: string, ending: Ending, end: number): void {
+    const now = this.#now()
+    if (now >= this.#nextEnd) this.#forget(now)
+    const step = end - now > SOON_MS ? LATER_STEP_MS : SOON_STEP_MS
+    const groupEnd = Math.ceil(end / step) * step
+    let group = this.#groups.get(groupEnd)
+    if (!group) {
+      this.#groups.set(groupEnd, (group = new NumberMap()))
+      this.#nextEnd = Math.min(this.#nextEnd, groupEnd)
+    }
+    const before = group.size
+    group.set(hashOf(receipt, clientId), MARKS[ending])
+    this.#size += group.size - before
+    if (this.#size > this.#most) this.#dropEarliest()
+  }
+
+  /**
+   * Returns the way in which this client's receipt ended its lease; `dropped` if it may have ended it and was forgotten
+   * too early, because there were too many; undefined if it ended none.
+   */
+  recall(receipt: string, clientId: string): Ending | 'dropped' | undefined {
+    const now = this.#now()
+    if (now >= this.#nextEnd) this.#forget(now)
+    const hash = hashOf(receipt, clientId)
+    for (const group of this.#groups.values()) {
+      const mark = group.get(hash)
+      if (mark) return mark.ending
+    }
+    return now < this.#droppedUntil ? 'dropped' : undefined
+  }
+
+  #forget(now: number): void {
+    for (const end of this.#groups.keys()) if (end <= now) this.#drop(end)
+    this.#nextEnd = Math.min(...this.#groups.keys())
+  }
+
+  #dropEarliest(): void {
+    const end = this.#nextEnd
+    this.#drop(end)
+    this.#droppedUntil = Math.max(this.#droppedUntil, end)
+    this.#nextEnd = Math.min(...this.#groups.keys())
+  }
+
+  #drop(end: number): void {
+    this.#size -= this.#groups.get(end)?.size ?? 0
+    this.#groups.delete(end)
+  }
+}
+
+/** Returns a hash of 53 bits (cyrb53). Receipts cannot be guessed, so no client can choose two with the same hash. */
+function hashOf(receipt: string, clientId: string): number {
+  let high = 0xdeadbeef
+  let low = 0x41c6ce57
+  const length = Math.min(receipt.length, TELLING)
+  for (let i = 0; i < length; i++) {
+    const code = receipt.charCodeAt(i)
+    high = Math.imul(high ^ code, 2_654_435_761)
+    low = Math.imul(low ^ code, 1_597_334_677)
+  }
+  for (let i = 0; i < clientId.length; i++) {
+    const code = clientId.charCodeAt(i)
+    high = Math.imul(high ^ code, 2_654_435_761)
+    low = Math.imul(low ^ code, 1_597_334_677)
+  }
+  high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909)
+  low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909)
+  return 4_294_967_296 * (2_097_151 & low) + (high >>> 0)
+}
