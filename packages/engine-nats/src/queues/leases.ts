@@ -1,3 +1,5 @@
+import type { Ending } from '@signalbox/broker-core/internal'
+
 import type { CounterTable } from '../channels/counter-table.ts'
 import type { Delivery } from './delivery.ts'
 
@@ -12,6 +14,10 @@ export interface Lease {
   heldUntil: number
   /** The `tenure` of this node (see Peers) when the lease was granted, or last confirmed. */
   tenure: number
+  /** Resolves or rejects with the settlement that is under way, if any. */
+  settling?: Promise<unknown> | undefined
+  /** The ending that was tried last, and that may have been applied. */
+  tried?: Ending
 }
 
 const MAX_TIMER_MS = 2 ** 31 - 1
@@ -42,6 +48,8 @@ export class Leases {
   }
 
   #end(lease: Lease): void {
+    // The settlement that is under way ends the lease, or resumes it.
+    if (lease.settling) return
     // Timers may fire early, and cannot run longer than some weeks.
     if (lease.deadline > Date.now()) {
       const entry = this.#leases.get(lease.receipt)
@@ -87,6 +95,14 @@ export class Leases {
     return entry.lease
   }
 
+  /** Ends a lease whose deadline passed during a settlement that failed. */
+  resume(lease: Lease): void {
+    const entry = this.#leases.get(lease.receipt)
+    if (!entry) return
+    clearTimeout(entry.timer)
+    entry.timer = this.#timer(lease)
+  }
+
   /** Returns the sequences of a queue that are leased on this node. */
   sequences(incarnation: string): Set<number> {
     const found = new Set<number>()
@@ -103,12 +119,13 @@ export class Leases {
     }
   }
 
-  /** Stops the timers and returns all leases. From then on only the servers end them. */
+  /** Stops the timers and returns the leases that are not being settled. From then on only the servers end leases. */
   close(): readonly Lease[] {
-    const left = [...this.#leases.values()].map(({ lease, timer }) => {
+    const left: Lease[] = []
+    for (const { lease, timer } of this.#leases.values()) {
       clearTimeout(timer)
-      return lease
-    })
+      if (!lease.settling) left.push(lease)
+    }
     this.#leases.clear()
     return left
   }

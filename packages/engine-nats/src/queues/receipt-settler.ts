@@ -1,6 +1,7 @@
 import type { SettleResult } from '@signalbox/broker-core/engine'
-import { messageSize } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
+import { messageSize, unavailable } from '@signalbox/broker-core/engine'
+import type { Ending } from '@signalbox/broker-core/internal'
+import { messageOf, SettledReceipts } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
@@ -30,6 +31,13 @@ const SHOWN = Type.Object({ receipt: Type.String(), clientId: Type.String(), wis
 
 type ReceiptState = 'settled' | 'lost' | 'moved'
 
+/** What may be true when nobody can know whether a settlement was applied. */
+const DOUBTS = {
+  ack: 'the message may be acknowledged',
+  nack: 'the message may be returned to its queue',
+  extend: 'the lease may be extended',
+} as const
+
 /** The maximum number of nodes that are asked for a receipt, while nodes come and go. */
 const HOPS = 4
 /** The time that another node has to answer before its liveness is checked, in milliseconds. */
@@ -46,6 +54,7 @@ export class ReceiptSettler {
   readonly #receipts: Receipts
   readonly #disposal: Disposal
   readonly #claims: LeaseClaims
+  readonly #settled = new SettledReceipts(() => Date.now())
 
   constructor(
     parts: Parts,
@@ -102,38 +111,65 @@ export class ReceiptSettler {
     return !holder || holder.node === node ? false : this.#settleFrom(holder.node, holder.revision, receipt, read, wish)
   }
 
-  /** Settles a receipt if this node owns its lease; returns `moved` when another node may own it. */
+  /**
+   * Settles a receipt if this node owns its lease, or repeats the answer if this node has settled it; returns `moved`
+   * when another node may own it.
+   */
   async #settleIfHere(receipt: string, clientId: string, wish: Wish): Promise<ReceiptState> {
-    const lease = this.#leases.get(receipt)
-    if (lease && (await this.#claims.isOurs(lease))) {
-      return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
+    for (;;) {
+      const lease = this.#leases.get(receipt)
+      if (!lease || lease.clientId !== clientId) break
+      const isOurs = await this.#claims.isOurs(lease)
+      if (lease.settling || this.#leases.get(receipt) !== lease) {
+        // The receipt is being settled: the result decides about this call too.
+        await lease.settling?.catch(() => {})
+        continue
+      }
+      if (isOurs) {
+        await this.#settleHere(lease, wish)
+        return 'settled'
+      }
+      this.#leases.take(receipt, clientId)
     }
-    if (lease) this.#leases.take(receipt, lease.clientId)
+    const before = this.#settled.recall(receipt, clientId)
+    if (before === 'dropped') throw unavailable(DOUBTS.ack)
+    if (before !== undefined) return before === wish.what ? 'settled' : 'lost'
     // If this node was always reachable, no other node took over any of its leases.
     return this.#parts.peers.tenure === 0 ? 'lost' : 'moved'
   }
 
-  async #settleHere(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
-    if (wish.what === 'extend') return this.#extendHere(receipt, clientId, wish.leaseMs)
-    const lease = this.#leases.take(receipt, clientId)
-    if (!lease) return false
+  async #settleHere(lease: Lease, wish: Wish): Promise<void> {
+    lease.settling = wish.what === 'extend' ? this.#extend(lease, wish.leaseMs) : this.#end(lease, wish.what)
     try {
-      if (wish.what === 'ack') await this.#disposal.remove(lease.delivery)
-      else await this.#disposal.giveBack(lease.delivery)
-      return true
-    } catch (error) {
-      // The message's state is unknown: the holder may try again until the lease ends.
-      if (lease.deadline > Date.now()) this.#leases.grant(lease)
-      throw error
+      await lease.settling
+    } finally {
+      lease.settling = undefined
+      if (lease.deadline <= Date.now()) this.#leases.resume(lease)
     }
   }
 
+  async #end(lease: Lease, ending: Ending): Promise<void> {
+    const { receipt, clientId, delivery } = lease
+    // The servers may still apply what was tried before, so another ending has no certain result.
+    if (lease.tried !== undefined && lease.tried !== ending) throw unavailable(DOUBTS[lease.tried])
+    lease.tried = ending
+    try {
+      if (ending === 'ack') await this.#disposal.remove(delivery)
+      else await this.#disposal.giveBack(delivery)
+    } catch (error) {
+      // The holder may try again until the lease ends. After it, the servers deliver the message again.
+      if (lease.deadline <= Date.now()) this.#leases.take(receipt, clientId)
+      throw unavailable(DOUBTS[ending], { cause: error })
+    }
+    this.#leases.take(receipt, clientId)
+    this.#settled.remember(receipt, clientId, ending, lease.deadline)
+  }
+
   /** The servers first: otherwise they could deliver the message to others before the new deadline. */
-  async #extendHere(receipt: string, clientId: string, leaseMs: number): Promise<boolean> {
-    const lease = this.#leases.get(receipt)
-    if (lease?.clientId !== clientId) return false
+  async #extend(lease: Lease, leaseMs: number): Promise<void> {
+    if (lease.tried !== undefined) throw unavailable(DOUBTS[lease.tried])
     await this.#keeper.holdUntil(lease, Date.now() + leaseMs)
-    return this.#leases.extend(receipt, clientId, Date.now() + leaseMs) !== undefined
+    this.#leases.extend(lease.receipt, lease.clientId, Date.now() + leaseMs)
   }
 
   /** Settles a receipt on the node that owns the lease, or on this node if the owner is gone. */
@@ -143,65 +179,76 @@ export class ReceiptSettler {
     for (let hop = 0; hop < HOPS; hop++) {
       const answer = await this.#ask(holder, receipt, read.clientId, wish)
       if (answer === 'settled' || answer === 'lost') return answer === 'settled'
-      if (answer === 'moved') {
-        const recorded = await this.#claims.holder(read)
-        if (!recorded || recorded.node === holder) return false
+      const recorded = await this.#claims.holder(read)
+      if (recorded && recorded.node !== holder) {
         ;[holder, revision] = [recorded.node, recorded.revision]
         continue
       }
+      if (answer === 'moved') return false
       // A node that is gone no longer owns the lease.
       const lease = await this.#orphan(receipt, read)
-      if (!lease) return false
+      if (lease === 'queue deleted') return false
+      if (lease === 'gone') return this.#isGone(read, wish)
+      if (read.deadline <= Date.now()) return false
       if (await this.#claims.claim(read, revision)) {
         this.#leases.grant(lease)
         this.#keeper.hold(lease)
         this.#claims.forgetLater(read)
-        return this.#settleHere(receipt, read.clientId, wish)
+        await this.#settleHere(lease, wish)
+        return true
       }
-      const found = await this.#claims.holder(read)
-      ;[holder, revision] = [found?.node ?? read.node, found?.revision ?? 0]
       await connection.ready()
     }
-    return false
+    throw unavailable(DOUBTS[wish.what])
   }
 
-  /** Resolves with undefined when the node no longer answers. */
+  /**
+   * Decides about a message that is gone, and whose owner too. Until the end of its lease nothing but this receipt, or
+   * an operator, removes a message, so an ack is in effect. A lease that the owner extended may last longer than the
+   * receipt says.
+   */
+  #isGone(read: Receipt, wish: Wish): true {
+    if (wish.what === 'ack' && read.deadline > Date.now()) return true
+    throw unavailable(DOUBTS.ack)
+  }
+
+  /**
+   * Resolves with undefined when the node no longer answers.
+   * @throws BrokerError ENGINE_UNAVAILABLE when the node lives, and its answer is not known
+   */
   async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<ReceiptState | undefined> {
-    const { connection, peers, node } = this.#parts
-    if (holder === node) return (await this.#settleHere(receipt, clientId, wish)) ? 'settled' : 'lost'
-    try {
-      const content = JSON.stringify({ receipt, clientId, wish })
-      const answer = await this.#request(holder, content)
-      const said = answer.string()
-      if (said === 'settled' || said === 'lost' || said === 'moved') return said
-      return await connection.call(() => Promise.reject(new Error('another node failed to settle the receipt')))
-    } catch (error) {
-      // A node that is stopping may have dropped the request.
-      if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
-      throw error
-    }
-  }
-
-  async #request(holder: string, content: string): Promise<Msg> {
-    const { connection, subjects, peers } = this.#parts
-    const until = Date.now() + this.#parts.settings.requestTimeoutMs
-    for (;;) {
+    const { peers, node } = this.#parts
+    if (holder === node) return this.#settleIfHere(receipt, clientId, wish)
+    const content = JSON.stringify({ receipt, clientId, wish })
+    let isRepeated = false
+    for (const until = Date.now() + this.#parts.settings.requestTimeoutMs; ; isRepeated = true) {
       try {
-        return await connection.request(subjects.node(holder, 'settle'), content, { timeout: ASK_MS })
+        const said = await this.#request(holder, content)
+        if (said === 'settled' || said === 'moved') return said
+        // A node of an earlier version forgets what it settled for the first request.
+        if (said === 'lost' && !isRepeated) return said
       } catch (error) {
-        if (isNoResponders(error) || !peers.isAlive(holder) || Date.now() >= until) throw error
+        // A node that is stopping may have dropped the request.
+        if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
+        if (Date.now() < until) continue
       }
+      throw unavailable(DOUBTS[wish.what])
     }
   }
 
-  /** Rebuilds the lease of a node that is gone; undefined if the lease is over. */
-  async #orphan(receipt: string, read: Receipt): Promise<Lease | undefined> {
+  async #request(holder: string, content: string): Promise<string> {
+    const { connection, subjects } = this.#parts
+    return (await connection.request(subjects.node(holder, 'settle'), content, { timeout: ASK_MS })).string()
+  }
+
+  /** Rebuilds the lease of a node that is gone. */
+  async #orphan(receipt: string, read: Receipt): Promise<Lease | 'gone' | 'queue deleted'> {
     const { messages, peers, storedChannels } = this.#parts
-    if (read.deadline <= Date.now()) return undefined
     const channel = storedChannels.byIncarnation(read.queue)
-    const message = channel && (await messages.get(channel.stream, { seq: read.sequence }))
+    if (!channel) return 'queue deleted'
+    const message = await messages.get(channel.stream, { seq: read.sequence })
     const record = message && readRecord(message.data)
-    if (!channel || !record) return undefined
+    if (!record) return 'gone'
     const { sequence, delivery, receiveCount, clientId, deadline } = read
     return {
       receipt,

@@ -7,15 +7,59 @@ import { onTestFinished } from 'vitest'
 /** The network between one node and its servers, for as long as the test runs. */
 export interface Cuttable {
   readonly url: string
-  /** Breaks every connection, and takes no other until {@link restore}. */
+  /** Breaks every connection, with what it holds, and takes no other until {@link restore}. */
   cut(): void
   restore(): void
+  /** Holds what the servers send, from now on or from the moment when the node sends a text. Resolves at that moment. */
+  holdAnswers(after?: string): Promise<void>
+  /** Holds what the node sends, from a text on. Resolves when it holds that. */
+  holdRequests(from: string): Promise<void>
+  /** Passes on what it holds, and holds nothing more. */
+  release(): void
+}
+
+/** One direction of the network. */
+class Way {
+  #held: (() => void)[] | undefined
+
+  pass(from: Socket, to: Socket, seen: (chunk: Buffer) => void = () => {}): void {
+    from.on('data', (chunk: Buffer) => {
+      seen(chunk)
+      const send = (): void => void (to.writable && to.write(chunk))
+      if (this.#held) this.#held.push(send)
+      else send()
+    })
+  }
+
+  hold(): void {
+    this.#held ??= []
+  }
+
+  drop(): void {
+    this.#held = undefined
+  }
+
+  release(): void {
+    for (const send of this.#held ?? []) send()
+    this.#held = undefined
+  }
 }
 
 export async function cuttable(serverUrl: string): Promise<Cuttable> {
   const target = new URL(serverUrl)
   const sockets = new Set<Socket>()
+  const [requests, answers] = [new Way(), new Way()]
   let isCut = false
+  let seen: (chunk: Buffer) => void = () => {}
+  const holdWhenSent = (text: string, way: Way): Promise<void> =>
+    new Promise((resolve) => {
+      seen = (chunk) => {
+        if (!chunk.includes(text)) return
+        seen = () => {}
+        way.hold()
+        resolve()
+      }
+    })
   const server = createServer((near) => {
     if (isCut) {
       near.destroy()
@@ -32,11 +76,13 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
         sockets.delete(from)
         to.destroy()
       })
-      from.pipe(to)
     }
+    requests.pass(near, far, (chunk) => seen(chunk))
+    answers.pass(far, near)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const breakAll = (): void => {
+    for (const way of [requests, answers]) way.drop()
     for (const socket of sockets) socket.destroy()
   }
   onTestFinished(() => {
@@ -51,6 +97,15 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
     },
     restore() {
       isCut = false
+    },
+    holdAnswers(after) {
+      if (after !== undefined) return holdWhenSent(after, answers)
+      answers.hold()
+      return Promise.resolve()
+    },
+    holdRequests: (from) => holdWhenSent(from, requests),
+    release() {
+      for (const way of [requests, answers]) way.release()
     },
   }
 }
