@@ -10,7 +10,6 @@ export interface CeAnswer {
   readonly message: string
   /** `true` if the call worked and its outcome is negative. */
   readonly rejected: boolean
-  readonly attempts: number
 }
 
 /** Calls a route of `/ce`. @throws SignalboxError, or the reason of the signal */
@@ -21,7 +20,7 @@ export async function callCe(transport: Transport, call: Call): Promise<CeAnswer
   })
   const body = parsed(answer.text)
   const { data, message, is_error } = isObject(body) ? body : {}
-  return { data, message: textOf(message) ?? '', rejected: is_error === true, attempts: answer.attempts }
+  return { data, message: textOf(message) ?? '', rejected: is_error === true }
 }
 
 /** Returns the error of an answer of `/ce`. */

@@ -79,7 +79,7 @@ export async function* readStream(
     const isStream = /^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')
     if (response.status !== 200 || !isStream || response.body === null) {
       const { status, headers: answered } = response
-      const answer = { status, headers: answered, text: await response.text(), attempts: 1 }
+      const answer = { status, headers: answered, text: await response.text() }
       throw failureOf(answer) ?? statusFailure(answer)
     }
     yield 'open'

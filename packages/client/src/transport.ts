@@ -32,8 +32,6 @@ export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
-  /** The number of attempts that it took. */
-  readonly attempts: number
 }
 
 /** Returns the error that an answer stands for, or `undefined` if the answer is a success. */
@@ -72,7 +70,7 @@ export class Transport {
   async call(call: Call, failureOf: FailureReader): Promise<Answer> {
     for (let attempt = 0; ; attempt++) {
       try {
-        const answer = await this.#attempt(call, attempt + 1)
+        const answer = await this.#attempt(call)
         const failure = failureOf(answer)
         if (failure === undefined) return answer
         throw failure
@@ -100,11 +98,11 @@ export class Transport {
     }
   }
 
-  async #attempt(call: Call, attempts: number): Promise<Answer> {
+  async #attempt(call: Call): Promise<Answer> {
     const limit = AbortSignal.timeout(this.#options.timeoutMs + (call.waitMs ?? 0))
     try {
       const response = await this.#fetch(call, call.signal ? AbortSignal.any([limit, call.signal]) : limit)
-      return { status: response.status, headers: response.headers, text: await response.text(), attempts }
+      return { status: response.status, headers: response.headers, text: await response.text() }
     } catch (error) {
       throw this.#failure(error, call, limit)
     }

@@ -100,6 +100,7 @@ test('CE-12 - queues: leased messages are settled by their receipts, once', asyn
     data: { settled: 2, lost: [] },
   })
   expect(await post(`queue/nack?receipt=${receipts[1]}`)).toMatchObject({ data: { settled: 1 }, is_error: false })
+  expect(await post(`queue/ack?receipt=${receipts[0]}`)).toMatchObject({ data: { settled: 1 }, is_error: false })
   const again = await post(`queue/ack?receipt=${receipts[1]}&receipt=made-up`)
   expect(again).toMatchObject({ status: 200, is_error: true, data: { settled: 0, lost: { length: 2 } } })
   expect(again.message).toMatch(/^0 of 2 messages acknowledged; the other receipts are unknown/)

@@ -40,7 +40,8 @@ describe.skipIf(NATS_SERVER === undefined)('a node that is cut off', () => {
     for (let i = 0; i < 2; i++) {
       expect(await away.queues.extend([extended], CLIENT, 60_000)).toEqual({ settled: 1, lost: [] })
     }
-    expect(await away.queues.ack([acked], CLIENT)).toEqual({ settled: 0, lost: [acked] })
+    expect(await away.queues.ack([acked], CLIENT)).toEqual({ settled: 1, lost: [] })
+    expect(await away.queues.nack([acked], CLIENT)).toEqual({ settled: 0, lost: [acked] })
     // Past the end that the lease had where it was granted.
     expect(await here.queues.receive('dead', { ...RECEIVE, waitMs: 7_000 })).toEqual([])
     expect(await here.queues.ack([extended], CLIENT)).toEqual({ settled: 1, lost: [] })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, LONG_LEASE_MS, receiveOne, sendAll, text } from './messages.ts'
-import { pause } from './waiting.ts'
+import { pause, rejectsWith } from './waiting.ts'
 
 const SOMEBODY_ELSE = 'somebody-else'
 
@@ -81,6 +81,17 @@ export const queueRepeatCases: readonly ContractCase[] = [
     const { receipt } = await receiveOne(engine, queue)
     assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), DONE)
     assert.deepEqual(await engine.queues.ack([receipt], SOMEBODY_ELSE), { settled: 0, lost: [receipt] })
+  }),
+
+  isolatedCase('queues - after a restart no message is called lost that was acked', async (context) => {
+    const queue = context.channel('acked-before')
+    await sendAll(context.engine, queue, ['x'])
+    const { receipt } = await receiveOne(context.engine, queue)
+    assert.deepEqual(await context.engine.queues.ack([receipt], CONSUMER), DONE)
+    await context.restart()
+    const { engine } = context
+    if (engine.capabilities.leaseSurvivesNode) assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), DONE)
+    else await rejectsWith('ENGINE_UNAVAILABLE', engine.queues.ack([receipt], CONSUMER))
   }),
 
   contractCase('queues - a settlement is forgotten after the lease', async ({ engine, channel }) => {

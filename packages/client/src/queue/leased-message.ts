@@ -52,15 +52,14 @@ export class Lease {
     query: Readonly<Record<string, number>>,
     signal?: AbortSignal,
   ): Promise<boolean> {
-    const { data, attempts } = await callCe(this.#transport, {
+    const { data } = await callCe(this.#transport, {
       method: 'POST',
       path: `/ce/queue/${action}`,
       query: { receipt: this.#receipt, ...query },
       repeatable: true,
       signal,
     })
-    const lost = isObject(data) && Array.isArray(data['lost']) && data['lost'].length > 0
-    // A repeat finds the receipt settled, if the first attempt was processed and its answer was lost.
-    return !lost || (attempts > 1 && action !== 'extend')
+    // A repeat of a settlement that was processed, and whose answer was lost, is answered as the first one.
+    return !(isObject(data) && Array.isArray(data['lost']) && data['lost'].length > 0)
   }
 }

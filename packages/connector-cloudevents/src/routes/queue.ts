@@ -210,7 +210,7 @@ async function settle(
     message:
       lost.length === 0
         ? text
-        : `${text}; the other receipts are unknown, already settled, of another client, or their lease has ended`,
+        : `${text}; the other receipts are unknown, settled in another way, of another client, or their lease has ended`,
     data: JSON.stringify({ settled, lost }),
   }
 }

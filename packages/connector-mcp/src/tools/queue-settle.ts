@@ -105,7 +105,7 @@ function settled(done: string, { settled, lost }: SettleResult): ToolOutcome {
   if (lost.length === 0) return confirmation(text, { settled, lost })
   const receipts = lost.map((receipt) => shownText(receipt, 128)).join(', ')
   return confirmation(
-    `${text} Lost receipts: ${receipts}. Each is unknown or settled already, or its lease has ended, or another client has it. ` +
+    `${text} Lost receipts: ${receipts}. Each is unknown or was settled in another way, or its lease has ended, or another client has it. ` +
       'Do not repeat the call for them: their messages may be with other consumers.',
     { settled, lost },
   )

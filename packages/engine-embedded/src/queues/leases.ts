@@ -1,3 +1,4 @@
+import type { Ending } from '@signalbox/broker-core/internal'
 import { NumberMap } from '@signalbox/broker-core/internal'
 import { randomUUID } from 'node:crypto'
 
@@ -6,7 +7,10 @@ import type { WindowEntry } from './window.ts'
 /** A delivery of one message of a queue `Q` to one client. */
 export interface Lease<Q> {
   readonly number: number
-  /** The receipt: the number that finds the lease, and a random part that cannot be guessed. */
+  /**
+   * The receipt: the number that finds the lease, a random part that cannot be guessed, the run of the engine, and the
+   * end of the lease as it was granted, in ms since the epoch.
+   */
   readonly receipt: string
   readonly clientId: string
   readonly queue: Q
@@ -17,6 +21,8 @@ export interface Lease<Q> {
   alarm: number
   /** Resolves or rejects with the settlement that is under way, if any. */
   settling: Promise<unknown> | undefined
+  /** The ending that failed, and that may have been applied. */
+  tried?: Ending
 }
 
 /** A deadline with the lease's number. A heap of leases would keep the messages of settled leases in memory. */
@@ -31,6 +37,9 @@ const MAX_TIMEOUT_MS = 2 ** 31 - 1
 /** The base of the number at the start of a receipt. */
 const RECEIPT_BASE = 36
 
+/** A receipt. Its groups are the run of the engine that granted it, and the end of the lease. */
+const RECEIPT = /^[\da-z]{1,11}-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}-([\da-f]{8})-([\da-z]{1,11})$/
+
 /** The wait before the engine tries again to store the end of a lease, in ms. */
 const RETRY_MS = 500
 
@@ -41,6 +50,7 @@ const RETRY_MS = 500
 export class Leases<Q> {
   readonly #byNumber = new NumberMap<Lease<Q>>()
   #lastNumber = 0
+  readonly #run = randomUUID().slice(0, 8)
   /**
    * A binary heap. The deadline of an extended or settled lease stays until it reaches the top, or until a sweep
    * removes it.
@@ -57,7 +67,7 @@ export class Leases<Q> {
   grant(queue: Q, entry: WindowEntry, clientId: string, leaseMs: number): Lease<Q> {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
-    const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}`
+    const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}-${this.#run}-${Math.ceil(Date.now() + leaseMs).toString(RECEIPT_BASE)}`
     const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline, settling: undefined }
     this.#byNumber.set(number, lease)
     this.#push({ at: deadline, number })
@@ -76,6 +86,12 @@ export class Leases<Q> {
     const lease = this.#byNumber.get(Number.parseInt(receipt, RECEIPT_BASE))
     if (lease?.receipt !== receipt || lease.clientId !== clientId) return undefined
     return lease.settling || lease.deadline > performance.now() ? lease : undefined
+  }
+
+  /** Returns whether an earlier run of the engine granted the lease, which would not have ended yet. */
+  isOfEarlierRun(receipt: string): boolean {
+    const [, run, end = ''] = RECEIPT.exec(receipt) ?? []
+    return run !== undefined && run !== this.#run && Number.parseInt(end, RECEIPT_BASE) > Date.now()
   }
 
   /** Removes a lease that is settled, or that has lost its message. */

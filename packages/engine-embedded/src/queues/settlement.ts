@@ -67,8 +67,9 @@ export class LeaseSettlement {
       if (lease?.settling) busy.push(lease)
       else if (lease?.queue.holds(lease.entry)) found.push(lease)
       else {
-        const before = settled.recall(receipt, clientId)
-        if (before === 'dropped') unsure = true
+        // A message that is gone although its settlement failed: the disk had it before the failure.
+        const before = lease?.tried ?? settled.recall(receipt, clientId)
+        if (before === 'dropped' || (ending === 'ack' && leases.isOfEarlierRun(receipt))) unsure = true
         else if (before !== undefined && before === ending) repeated++
         else lost.push(receipt)
       }
@@ -96,8 +97,12 @@ export class LeaseSettlement {
     const { leases, settled } = this.#context
     try {
       await work
-    } finally {
-      for (const lease of ended) lease.settling = undefined
+    } catch (error) {
+      for (const lease of ended) {
+        lease.settling = undefined
+        lease.tried = ending
+      }
+      throw error
     }
     for (const lease of ended) {
       leases.drop(lease)
@@ -205,10 +210,7 @@ export class LeaseSettlement {
     try {
       await settle()
     } catch (error) {
-      for (const lease of leases) {
-        if (lease.queue.holds(lease.entry)) this.#context.leases.restore(lease)
-        else this.#context.leases.drop(lease)
-      }
+      for (const lease of leases) this.#context.leases.restore(lease)
       throw error
     }
   }

@@ -45,6 +45,8 @@ export interface HeldLease {
   readonly model: ModelLease
   readonly receipt: string
   readonly clientId: string
+  /** The name of the call that ended the lease, which may be repeated. */
+  endedBy?: string
 }
 
 export interface PendingReceive {
@@ -208,5 +210,7 @@ export class Session {
     for (const leases of Map.groupBy(held, (lease) => lease.model.queue).values()) {
       for (const lease of leases) model.release(lease.model)
     }
+    // Nobody knows whether the messages of earlier receipts are acknowledged.
+    this.leases.length = 0
   }
 }
