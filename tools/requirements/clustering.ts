@@ -24,6 +24,7 @@ export const CLUSTERING = section(
     'a node whose clock differs by more than 5 s from the servers is not ready, and removes no message as expired',
     'data that no node wrote is skipped and reported once, and fails no other channel, no list and no statistics',
     'every message that a queue accepts fits its dead-letter queue too',
+    'until its lease ends, a repeated settlement has the result of the first one; where no node knows it, the answer is ENGINE_UNAVAILABLE',
   ],
   'nats-server',
 )

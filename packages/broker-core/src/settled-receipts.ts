@@ -9,7 +9,7 @@ const MAX_RECEIPTS = 500_000
 const SOON_MS = 60_000
 const SOON_STEP_MS = 1_000
 const LATER_STEP_MS = 60_000
-/** The characters of a receipt that tell it from all others. */
+/** The characters at the start of a receipt that differ from those of all others. */
 const TELLING = 24
 
 const MARKS = { ack: { ending: 'ack' }, nack: { ending: 'nack' } } as const

@@ -101,7 +101,7 @@ export class QueueLoad implements Load {
     for (;;) {
       try {
         const settled = (await ask(`${base}/ce/queue/ack?${receipts}`, CALL_MS, {})) as Answer<Settled>
-        // After the lease nobody promises a result.
+        // After the lease no result is promised.
         if (performance.now() > leasedUntil && settled.data.lost.length > 0) throw new Error('the lease is over')
         return settled.data.lost
       } catch (error) {

@@ -216,7 +216,7 @@ export class Queues {
 
   /**
    * Acknowledges deliveries: removes the messages permanently; resolves when that is durable. Receipts with an expired
-   * lease and receipts of other clients are in `lost`.
+   * lease and receipts of other clients are in `lost`. Until the lease ends a repeated call has the result of the first.
    */
   ack(receipts: readonly string[]): Promise<SettleResult> {
     return this.#settle(receipts, (queues, clientId) => queues.ack(receipts, clientId))

@@ -31,7 +31,7 @@ const SHOWN = Type.Object({ receipt: Type.String(), clientId: Type.String(), wis
 
 type ReceiptState = 'settled' | 'lost' | 'moved'
 
-/** What may be true when nobody can know whether a settlement was applied. */
+/** The reasons of ENGINE_UNAVAILABLE for a settlement that may have been applied. */
 const DOUBTS = {
   ack: 'the message may be acknowledged',
   nack: 'the message may be returned to its queue',
