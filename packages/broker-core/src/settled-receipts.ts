@@ -83,7 +83,7 @@ export class SettledReceipts {
   }
 }
 
-/** Returns a hash of 53 bits (cyrb53). Receipts cannot be guessed, so no client can choose two with the same hash. */
+/** Returns a hash of 53 bits. Receipts cannot be guessed, so no client can choose two with the same hash. */
 function hashOf(receipt: string, clientId: string): number {
   let high = 0xdeadbeef
   let low = 0x41c6ce57

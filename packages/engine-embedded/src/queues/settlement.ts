@@ -77,7 +77,7 @@ export class LeaseSettlement {
     if (found.length > 0) await apply(found)
     if (unsure) throw unavailable('the message may be acknowledged')
     if (busy.length === 0) return { settled: found.length + repeated, lost }
-    await Promise.allSettled(busy.map(({ settling }) => settling))
+    for (const { settling } of busy) await settling?.catch(() => {})
     const waited = busy.map(({ receipt }) => receipt)
     const rest = await this.#settle(waited, clientId, apply, ending)
     return { settled: found.length + repeated + rest.settled, lost: [...lost, ...rest.lost] }

@@ -50,12 +50,12 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
   const sockets = new Set<Socket>()
   const [requests, answers] = [new Way(), new Way()]
   let isCut = false
-  let seen: (chunk: Buffer) => void = () => {}
+  let seen: ((chunk: Buffer) => void) | undefined
   const holdWhenSent = (text: string, way: Way): Promise<void> =>
     new Promise((resolve) => {
       seen = (chunk) => {
         if (!chunk.includes(text)) return
-        seen = () => {}
+        seen = undefined
         way.hold()
         resolve()
       }
@@ -77,7 +77,7 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
         to.destroy()
       })
     }
-    requests.pass(near, far, (chunk) => seen(chunk))
+    requests.pass(near, far, (chunk) => seen?.(chunk))
     answers.pass(far, near)
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
