@@ -1,5 +1,3 @@
-import { NumberMap } from './number-map.ts'
-
 /** The two ways in which a receipt ends its lease. */
 export type Ending = 'ack' | 'nack'
 
@@ -12,17 +10,15 @@ const LATER_STEP_MS = 60_000
 /** The characters at the start of a receipt that differ from those of all others. */
 const TELLING = 24
 
-const MARKS = { ack: { ending: 'ack' }, nack: { ending: 'nack' } } as const
-
 /**
  * The receipts that an engine has settled, at least until the ends of their leases. A call that is repeated because its
- * answer was lost gets the same answer. An entry is a hash of 53 bits, some 40 bytes in memory; entries are forgotten
- * in groups with the same end.
+ * answer was lost gets the same answer. An entry is a hash, 16 to 32 bytes in memory; entries are forgotten in groups
+ * with the same end.
  */
 export class SettledReceipts {
   readonly #now: () => number
   readonly #most: number
-  readonly #groups = new Map<number, NumberMap<{ readonly ending: Ending }>>()
+  readonly #groups = new Map<number, Marks>()
   #size = 0
   #nextEnd = Infinity
   #droppedUntil = -Infinity
@@ -41,11 +37,11 @@ export class SettledReceipts {
     const groupEnd = Math.ceil(end / step) * step
     let group = this.#groups.get(groupEnd)
     if (!group) {
-      this.#groups.set(groupEnd, (group = new NumberMap()))
+      this.#groups.set(groupEnd, (group = new Marks()))
       this.#nextEnd = Math.min(this.#nextEnd, groupEnd)
     }
     const before = group.size
-    group.set(hashOf(receipt, clientId), MARKS[ending])
+    group.add(markOf(hashOf(receipt, clientId), ending))
     this.#size += group.size - before
     if (this.#size > this.#most) this.#dropEarliest()
   }
@@ -59,8 +55,8 @@ export class SettledReceipts {
     if (now >= this.#nextEnd) this.#forget(now)
     const hash = hashOf(receipt, clientId)
     for (const group of this.#groups.values()) {
-      const mark = group.get(hash)
-      if (mark) return mark.ending
+      if (group.has(markOf(hash, 'ack'))) return 'ack'
+      if (group.has(markOf(hash, 'nack'))) return 'nack'
     }
     return now < this.#droppedUntil ? 'dropped' : undefined
   }
@@ -83,7 +79,39 @@ export class SettledReceipts {
   }
 }
 
-/** Returns a hash of 53 bits. Receipts cannot be guessed, so no client can choose two with the same hash. */
+/** A set of numbers other than 0 that only grows. The collector of garbage need not look into its table. */
+class Marks {
+  #table = new Float64Array(64)
+  size = 0
+
+  add(mark: number): void {
+    const place = placeOf(this.#table, mark)
+    if (this.#table[place] === mark) return
+    this.#table[place] = mark
+    if (++this.size * 2 <= this.#table.length) return
+    const larger = new Float64Array(this.#table.length * 2)
+    for (const each of this.#table) if (each !== 0) larger[placeOf(larger, each)] = each
+    this.#table = larger
+  }
+
+  has(mark: number): boolean {
+    return this.#table[placeOf(this.#table, mark)] === mark
+  }
+}
+
+/** Returns the position of a mark, or the free position where it belongs. */
+function placeOf(table: Float64Array, mark: number): number {
+  const last = table.length - 1
+  let place = (mark / 2) & last
+  while (table[place] !== 0 && table[place] !== mark) place = (place + 1) & last
+  return place
+}
+
+function markOf(hash: number, ending: Ending): number {
+  return hash * 2 + (ending === 'ack' ? 0 : 1)
+}
+
+/** Returns a hash of 52 bits. Receipts cannot be guessed, so no client can choose two with the same hash. */
 function hashOf(receipt: string, clientId: string): number {
   let high = 0xdeadbeef
   let low = 0x41c6ce57
@@ -100,5 +128,5 @@ function hashOf(receipt: string, clientId: string): number {
   }
   high = Math.imul(high ^ (high >>> 16), 2_246_822_507) ^ Math.imul(low ^ (low >>> 13), 3_266_489_909)
   low = Math.imul(low ^ (low >>> 16), 2_246_822_507) ^ Math.imul(high ^ (high >>> 13), 3_266_489_909)
-  return 4_294_967_296 * (2_097_151 & low) + (high >>> 0)
+  return 4_294_967_296 * (1_048_575 & low) + (high >>> 0)
 }

@@ -9,7 +9,7 @@ export interface Lease<Q> {
   readonly number: number
   /**
    * The receipt: the number that finds the lease, a random part that cannot be guessed, the run of the engine, and the
-   * end of the lease as it was granted, in ms since the epoch.
+   * end of the lease as it was granted, in seconds since the epoch.
    */
   readonly receipt: string
   readonly clientId: string
@@ -51,6 +51,9 @@ export class Leases<Q> {
   readonly #byNumber = new NumberMap<Lease<Q>>()
   #lastNumber = 0
   readonly #run = randomUUID().slice(0, 8)
+  /** The end of the latest receipts, in seconds since the epoch, and the end of their text. */
+  #lastEnd = 0
+  #suffix = ''
   /**
    * A binary heap. The deadline of an extended or settled lease stays until it reaches the top, or until a sweep
    * removes it.
@@ -67,11 +70,18 @@ export class Leases<Q> {
   grant(queue: Q, entry: WindowEntry, clientId: string, leaseMs: number): Lease<Q> {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
-    const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}-${this.#run}-${Math.ceil(Date.now() + leaseMs).toString(RECEIPT_BASE)}`
+    const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}${this.#suffixOf(leaseMs)}`
     const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline, settling: undefined }
     this.#byNumber.set(number, lease)
     this.#push({ at: deadline, number })
     return lease
+  }
+
+  #suffixOf(leaseMs: number): string {
+    const end = Math.ceil((Date.now() + leaseMs) / 1000)
+    if (end !== this.#lastEnd) this.#suffix = `-${this.#run}-${end.toString(RECEIPT_BASE)}`
+    this.#lastEnd = end
+    return this.#suffix
   }
 
   /** Restores a lease whose settlement failed. */
@@ -91,7 +101,7 @@ export class Leases<Q> {
   /** Returns whether an earlier run of the engine granted the lease, which would not have ended yet. */
   isOfEarlierRun(receipt: string): boolean {
     const [, run, end = ''] = RECEIPT.exec(receipt) ?? []
-    return run !== undefined && run !== this.#run && Number.parseInt(end, RECEIPT_BASE) > Date.now()
+    return run !== undefined && run !== this.#run && Number.parseInt(end, RECEIPT_BASE) * 1000 > Date.now()
   }
 
   /** Removes a lease that is settled, or that has lost its message. */
