@@ -22,6 +22,8 @@ const FAILED_SYNC_BUT_WRITTEN = 3
 /** The time for which a step may last on a busy machine, in ms. */
 const PATIENCE_MS = 40_000
 
+const FULL_DETAIL = /^the disk is full; messages are accepted when [\d.]+ MiB are free$/
+
 /** A lease that outlives its test. */
 const LEASE_MS = 300_000
 
@@ -109,7 +111,7 @@ test('full disk - writes fail with an error, reads continue, and writes resume a
   expect(problems.map(({ kind }) => kind)).toEqual(['full'])
   const health = await engine.health()
   expect(health.ok).toBe(false)
-  expect(health.checks).toContainEqual({ name: 'writes', ok: false, detail: 'the disk is full' })
+  expect(health.checks).toContainEqual({ name: 'writes', ok: false, detail: expect.stringMatching(FULL_DETAIL) })
   expect(health.checks).toContainEqual({ name: 'store', ok: true, detail: 'open' })
   expect((await engine.queues.peek('queue', { maxMessages: 5 })).length).toBe(5)
   expect((await engine.eventsStore.readLatest('log', { maxMessages: 5 })).length).toBe(5)
@@ -176,6 +178,17 @@ function tinyDisk(size = '4m'): string | undefined {
   return undefined
 }
 
+/** Fills a file system to its last byte. */
+function fillUp(tiny: string): string {
+  const file = join(tiny, 'other')
+  const other = openSync(file, 'w')
+  expect(() => {
+    for (;;) writeSync(other, Buffer.alloc(4096))
+  }).toThrow('ENOSPC')
+  closeSync(other)
+  return file
+}
+
 test('full disk - a file system that is really full', async ({ skip }) => {
   const tiny = tinyDisk() ?? skip('it takes root to mount one')
   try {
@@ -235,12 +248,7 @@ test('full disk - acknowledged messages stay removed without any space, and thei
       }
       await expect(fill()).rejects.toMatchObject({ details: { reason: 'the disk is full' } })
       expect(confirmed.length).toBeGreaterThan(100)
-      const other = openSync(join(tiny, 'other'), 'w')
-      const page = Buffer.alloc(4096)
-      expect(() => {
-        for (;;) writeSync(other, page)
-      }).toThrow('ENOSPC')
-      closeSync(other)
+      fillUp(tiny)
       // Enough that they are not kept in memory, in several rounds.
       for (let left = confirmed.length - 20; left > 0; left -= 20) {
         const deliveries = await receive(engine, 'queue', { maxMessages: Math.min(20, left) })
@@ -259,3 +267,73 @@ test('full disk - acknowledged messages stay removed without any space, and thei
     rmSync(tiny, { recursive: true, force: true })
   }
 }, 60_000)
+
+test.for(['the reserve is gone', 'the reserve is there'])(
+  'full disk - health says so right after a restart, and the reserve is made again, when %s',
+  { timeout: 60_000 },
+  async (state, { skip }) => {
+    const tiny = tinyDisk('8m') ?? skip('it takes root to mount one')
+    try {
+      const path = join(tiny, 'store')
+      const reserve = join(path, 'signalbox.reserve')
+      const problems: EmbeddedEngineProblem[] = []
+      {
+        await using engine = await openEmbeddedEngine({ path })
+        await engine.queues.send('queue', queued('kept'))
+        await engine.channels.create('events_store', 'log', { compacted: true })
+        await eventually(() => assert(existsSync(reserve), 'room is set aside'))
+      }
+      const small = join(tiny, 'small')
+      if (state === 'the reserve is gone') {
+        rmSync(reserve)
+        await writeFile(small, Buffer.alloc(256 * 1024))
+      }
+      const other = fillUp(tiny)
+      rmSync(small, { force: true })
+
+      await using engine = await openEmbeddedEngine({ path, onProblem: (problem) => problems.push(problem) })
+      const { ok, checks } = await engine.health()
+      expect(ok).toBe(false)
+      expect(checks).toContainEqual({ name: 'writes', ok: false, detail: expect.stringMatching(FULL_DETAIL) })
+      expect(problems.map(({ kind }) => kind)).toEqual(['full'])
+      expect(problems[0]?.message).toMatch(/accepts no more messages until [\d.]+ MiB are free/)
+      await expect(engine.queues.send('queue', queued('refused'))).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+      // The start of a server repeats this for its own channels.
+      expect(await engine.channels.create('events_store', 'log', { compacted: true })).toBe(false)
+      await expect(engine.channels.create('queues', 'new')).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+
+      rmSync(other)
+      await eventually(async () => expect((await engine.health()).ok).toBe(true), PATIENCE_MS)
+      expect(problems.map(({ kind }) => kind)).toEqual(['full', 'healed'])
+      expect(existsSync(reserve)).toBe(true)
+      expect(await drain(engine)).toEqual(['kept'])
+    } finally {
+      spawnSync('umount', [tiny])
+      rmSync(tiny, { recursive: true, force: true })
+    }
+  },
+)
+
+test('full disk - health finds a disk that another program filled, without a send', async ({ skip }) => {
+  const tiny = tinyDisk('8m') ?? skip('it takes root to mount one')
+  try {
+    const path = join(tiny, 'store')
+    const reserve = join(path, 'signalbox.reserve')
+    const problems: EmbeddedEngineProblem[] = []
+    await using engine = await openEmbeddedEngine({ path, onProblem: (problem) => problems.push(problem) })
+    await eventually(() => assert(existsSync(reserve), 'room is set aside'))
+    rmSync(reserve)
+    await eventually(() => assert(existsSync(reserve), 'a lost reserve is made again'), PATIENCE_MS)
+    expect(problems).toEqual([])
+
+    const other = fillUp(tiny)
+    await eventually(() => expect(problems.map(({ kind }) => kind)).toEqual(['full']), PATIENCE_MS)
+    expect((await engine.health()).ok).toBe(false)
+    rmSync(other)
+    await eventually(() => expect(problems.map(({ kind }) => kind)).toEqual(['full', 'healed']), PATIENCE_MS)
+    expect(existsSync(reserve)).toBe(true)
+  } finally {
+    spawnSync('umount', [tiny])
+    rmSync(tiny, { recursive: true, force: true })
+  }
+}, 90_000)

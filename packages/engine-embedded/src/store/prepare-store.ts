@@ -5,6 +5,7 @@ import { renameSync, rmSync } from 'node:fs'
 import { EmbeddedEngineError } from '../errors.ts'
 import { checkDataFile, damaged } from './check-file.ts'
 import { openReadConnection } from './connections.ts'
+import { Reserve } from '../writer/reserve.ts'
 import type { StoreFiles } from './files.ts'
 import { makeFolder, protectFiles, syncPath, touchFile } from './files.ts'
 import { StoreLock } from './lock.ts'
@@ -20,6 +21,7 @@ export function prepareStore(files: StoreFiles): StoreLock {
   try {
     makeFolder(files.folder)
     protectFiles(files.folder)
+    new Reserve(files.reserve).freeToOpen()
   } catch (error) {
     throw new EmbeddedEngineError(
       'STORE_UNWRITABLE',

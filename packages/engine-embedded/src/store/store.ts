@@ -7,6 +7,7 @@ import { stat } from 'node:fs/promises'
 import type { Settings } from '../options.ts'
 import type { ActivityOperation, OperationKind, OperationOf, ResultOf } from '../writer/operations.ts'
 import type { GroupReply, WriterSettings } from '../writer/thread-messages.ts'
+import { Reserve } from '../writer/reserve.ts'
 import { Writer } from '../writer/writer.ts'
 import { openReadConnection } from './connections.ts'
 import type { DamagedChannel, DamagedPlace } from './damage.ts'
@@ -17,7 +18,12 @@ import type { StoreLock } from './lock.ts'
 import { prepareStore } from './prepare-store.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
 
-const PROBE_MS = 1_000
+/**
+ * The intervals of probes for disk space, in ms: in general, and on a full disk. The first probe creates the reserve
+ * and comes after a second, when the start is over.
+ */
+const PROBE_MS = 5_000
+const SOON_MS = 1_000
 
 /** The timing of reopening a failed store. */
 export interface Retries {
@@ -106,6 +112,19 @@ export class Store {
   /** Sets the receiver of events; call it before the first operation. */
   listen(events: StoreEvents): void {
     this.#events = events
+    this.#probeAfter(SOON_MS)
+  }
+
+  /** Probes without waiting for a send: health must be right before the first one fails. */
+  #probeAfter(ms: number): void {
+    clearTimeout(this.#probe)
+    this.#probe = setTimeout(() => {
+      this.#writer
+        .submit('probe', { kind: 'probe' }, 0, () => {})
+        .catch(() => {})
+        .then(() => this.#closing ?? this.#probeAfter(this.#full ? SOON_MS : PROBE_MS))
+        .catch(() => {})
+    }, ms).unref()
   }
 
   #startWriter(recover: boolean): Writer {
@@ -187,7 +206,9 @@ export class Store {
   get problem(): { readonly store: string | undefined; readonly writes: string | undefined } {
     return {
       store: this.#failure ?? this.damage.detail,
-      writes: this.#failure ?? (this.#full ? 'the disk is full' : undefined),
+      writes:
+        this.#failure ??
+        (this.#full ? `the disk is full; messages are accepted when ${this.#needed} are free` : undefined),
     }
   }
 
@@ -210,16 +231,20 @@ export class Store {
     if (full) {
       this.#settings.onProblem({
         kind: 'full',
-        message: `the disk is full: ${this.#files.folder} accepts no more messages; stored messages can be received and removed`,
+        message: `the disk is full: ${this.#files.folder} accepts no more messages until ${this.#needed} are free; stored messages can be received and removed`,
       })
-      // A timer finds out whether space is available again, without waiting for a send.
-      this.#probe = setInterval(() => {
-        this.#writer.submit('probe', { kind: 'probe' }, 0, () => {}).catch(() => {})
-      }, PROBE_MS).unref()
+      if (this.#events) this.#probeAfter(SOON_MS)
     } else {
-      clearInterval(this.#probe)
-      this.#settings.onProblem({ kind: 'healed', message: 'the disk accepts messages again' })
+      this.#settings.onProblem({
+        kind: 'healed',
+        message: 'the disk accepts messages again, and the store has its reserve again',
+      })
     }
+  }
+
+  /** Returns the free space that ends the state of a full disk, for messages. */
+  get #needed(): string {
+    return `${Math.ceil((new Reserve(this.#files.reserve).needed / 1024 / 1024) * 10) / 10} MiB`
   }
 
   #failed(reason: string, code: string): void {
@@ -293,7 +318,7 @@ export class Store {
   }
 
   async #shutDown(): Promise<void> {
-    clearInterval(this.#probe)
+    clearTimeout(this.#probe)
     clearTimeout(this.#retry)
     this.#wake?.()
     await this.#reopening

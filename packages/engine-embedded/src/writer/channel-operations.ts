@@ -19,11 +19,23 @@ export class ChannelOperations {
     this.#eventsStore = eventsStore
   }
 
-  create({ type, channel: name, options }: CreateChannelOperation): CreateChannelOperationResult {
-    const created = this.#channels.get(type, name) === undefined
+  /** Returns whether the channel exists with these options: there is nothing to write. */
+  exists({ type, channel: name, options }: CreateChannelOperation): boolean {
+    const channel = this.#channels.get(type, name)
     const { compacted, maxAgeMs, maxBytes } = options
-    const changes = compacted !== undefined || maxAgeMs !== undefined || maxBytes !== undefined
-    if (!created && !changes) return { kind: 'createChannel', created }
+    return (
+      channel !== undefined &&
+      (compacted === undefined || compacted === channel.compacted) &&
+      (maxAgeMs === undefined || maxAgeMs === channel.maxAgeMs) &&
+      (maxBytes === undefined || maxBytes === channel.maxBytes)
+    )
+  }
+
+  create(operation: CreateChannelOperation): CreateChannelOperationResult {
+    if (this.exists(operation)) return { kind: 'createChannel', created: false }
+    const { type, channel: name, options } = operation
+    const { compacted, maxAgeMs, maxBytes } = options
+    const created = this.#channels.get(type, name) === undefined
     const channel = this.#channels.editOrCreate(type, name)
     if (compacted !== undefined) channel.compacted = compacted
     if (maxAgeMs !== undefined) channel.maxAgeMs = maxAgeMs

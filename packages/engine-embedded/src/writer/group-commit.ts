@@ -163,7 +163,8 @@ export class GroupCommit {
   }
 
   #runOne(operation: Operation): Result | OperationRefusal {
-    if (this.#space.refuses(operation.kind)) return FULL
+    if (this.#space.refuses(operation.kind) && !this.#runner.isDone(operation)) return FULL
+    if (operation.kind === 'probe' && !this.#space.doubtful) return { kind: 'probe' }
     try {
       return this.#runner.run(operation)
     } catch (error) {

@@ -29,6 +29,11 @@ export class OperationRunner {
     this.#maintenance = new Maintenance(database, channels, parts, leftAlone)
   }
 
+  /** Returns whether the operation has nothing to write, so that a full disk need not refuse it: every start repeats it. */
+  isDone(operation: Operation): boolean {
+    return operation.kind === 'createChannel' && this.#channels.exists(operation)
+  }
+
   /** Runs the operation. @throws RefusedError if it is not allowed; it has written nothing then */
   run(operation: Operation): Result {
     if (operation.kind !== 'send' && operation.kind !== 'settle') this.#queues.flush()

@@ -70,7 +70,6 @@ export function runWriter(settings: WriterSettings, closed: () => void): void {
 
     const close = (): void => {
       checkpointer.close()
-      space.close()
       try {
         checkpointer.truncate()
       } catch {
@@ -103,7 +102,7 @@ export function runWriter(settings: WriterSettings, closed: () => void): void {
       }
     }
     port.on('message', receive)
-    reply({ kind: 'ready' })
+    reply({ kind: 'ready', full: space.full })
 
     function next(): WriterRequest | undefined {
       const received: { message: WriterRequest } | undefined = port ? receiveMessageOnPort(port) : undefined

@@ -3,9 +3,8 @@ import type { Checkpointer } from './checkpointer.ts'
 import type { OperationKind } from './operations.ts'
 import type { Reserve } from './reserve.ts'
 
-/** The delay after opening until the reserve is created, and the interval of further attempts, in ms. */
-const FIRST_MS = 1_000
-const AGAIN_MS = 60_000
+/** The time for which a commit shows that the disk accepts writes, in ms. */
+const PROVEN_MS = 60_000
 
 /**
  * The operations that permanently need space. The others remove rows, or use a little WAL space that a checkpoint
@@ -20,18 +19,23 @@ const GROWS: ReadonlySet<OperationKind> = new Set(['send', 'append', 'createChan
 export class Space {
   readonly #reserve: Reserve
   readonly #checkpointer: Checkpointer
-  #full = false
-  #timer: NodeJS.Timeout
+  #full: boolean
+  #lastCommit = -Infinity
 
+  /** Without space for the reserve the disk is full from the start: a restart does not end that state. */
   constructor(reserve: Reserve, checkpointer: Checkpointer) {
     this.#reserve = reserve
     this.#checkpointer = checkpointer
-    this.#timer = setTimeout(() => this.#setAside(), FIRST_MS).unref()
+    this.#full = !reserve.possible
   }
 
-  #setAside(): void {
-    if (!this.#full) this.#reserve.take()
-    this.#timer = setTimeout(() => this.#setAside(), AGAIN_MS).unref()
+  get full(): boolean {
+    return this.#full
+  }
+
+  /** Returns whether only a write can show that the disk accepts messages. */
+  get doubtful(): boolean {
+    return this.#full || performance.now() - this.#lastCommit > PROVEN_MS || this.#isScarce()
   }
 
   /**
@@ -52,6 +56,7 @@ export class Space {
 
   /** Checks the space; call it after every group that wrote. */
   afterCommit(): void {
+    this.#lastCommit = performance.now()
     try {
       this.#checkpointer.afterCommit(this.#full, () => this.#isScarce())
     } catch (error) {
@@ -68,12 +73,12 @@ export class Space {
   }
 
   /**
-   * Returns free pages to the file system, and creates the reserve if there is space for it: then the disk counts as
-   * no longer full.
+   * Creates the reserve if it is missing. On a full disk it first returns free pages to the file system. The disk counts
+   * as full while there is no space for the reserve.
    */
   probe(): void {
-    if (!this.#full) return
-    ignoringFull(() => this.#makeRoom())
+    if (this.#full) ignoringFull(() => this.#makeRoom())
+    else this.#full = !this.#reserve.take()
   }
 
   #makeRoom(): void {
@@ -83,10 +88,6 @@ export class Space {
     if (missing > 0 && !this.#checkpointer.giveBack(missing)) return
     this.#checkpointer.truncate()
     if (this.#reserve.take()) this.#full = false
-  }
-
-  close(): void {
-    clearTimeout(this.#timer)
   }
 }
 

@@ -35,6 +35,8 @@ export type WriterReply = ReadyReply | GroupReply | DamagedReply | FailedReply |
 /** The store is open, and the writer accepts operations. */
 export interface ReadyReply {
   readonly kind: 'ready'
+  /** `true` if the disk is full: no messages are accepted yet. */
+  readonly full: boolean
 }
 
 /**

@@ -39,7 +39,7 @@ export interface WriterEvents {
   /** Returns delivery counts to store with the next group. */
   activity(): ActivityOperation | undefined
   committed(commit: CommitInfo): void
-  /** Called with true when an operation found the disk full, and with false when a probe found space again. */
+  /** Called with true when the disk is full from the start or for an operation, and with false after a probe. */
   full(full: boolean): void
   /** Records unreadable data; returns the error for the operation that found it. */
   damaged(place: DamagedPlace, reason: string): BrokerError
@@ -82,9 +82,13 @@ export class Writer {
     const ended = Promise.withResolvers<void>()
     this.ready = ready.promise
     this.ended = ended.promise
+    const begin = (full: boolean): void => {
+      if (full) events.full(true)
+      ready.resolve()
+    }
     const receive = (reply: WriterReply): void => {
       if (reply.kind === 'group') this.#settle(reply)
-      else if (reply.kind === 'ready') ready.resolve()
+      else if (reply.kind === 'ready') begin(reply.full)
       else if (reply.kind === 'damaged') events.damaged(reply.place, reply.reason)
       else if (reply.kind === 'failed') this.#fail(`${reply.message} (${reply.code})`, reply.code)
       else leave()
