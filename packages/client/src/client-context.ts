@@ -14,6 +14,8 @@ export interface ClientContext {
   /** The `type` of events that this client sends. */
   readonly type: string
   readonly silenceMs: number
+  /** The time for which a send to a queue or a store is repeated, in ms. */
+  readonly retryForMs: number
   readonly onError: ErrorListener
   /** Aborts when the client is closed. */
   readonly signal: AbortSignal

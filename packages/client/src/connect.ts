@@ -27,7 +27,12 @@ export interface ConnectOptions {
   readonly source?: string
   /** The `type` of the messages that this client sends. @default 'signalbox.data' */
   readonly type?: string
-  /** The number of repeats of a call, 0 or more. Workers and subscriptions are not limited. @default 4 */
+  /**
+   * The time for which a send to a queue or a store is repeated until it is stored, at most 90 s: the server recognizes
+   * a repeat for two minutes. @default '30s'
+   */
+  readonly retryFor?: Duration
+  /** The number of repeats of other calls, 0 or more. Workers and subscriptions are not limited. @default 4 */
   readonly retries?: number
   /** The longest time of one attempt, in addition to the time that the call itself waits. @default '30s' */
   readonly timeout?: Duration
@@ -81,15 +86,20 @@ export interface Signalbox extends AsyncDisposable {
   close(): Promise<void>
 }
 
+/** The longest `retryFor`, in ms. The rest of two minutes is for the last attempt, whose time-out is 30 s by default. */
+const MAX_RETRY_FOR_MS = 90_000
+
 /**
  * Returns a client of the server at the URL.
  * @throws SignalboxError ARGUMENT_INVALID
  */
 export function connect(url: string, options: ConnectOptions = {}): Signalbox {
-  const { retries = 4, timeout = '30s', silence = '75s', signal, fetch: ownFetch } = options
+  const { retries = 4, retryFor = '30s', timeout = '30s', silence = '75s', signal, fetch: ownFetch } = options
   if (!Number.isInteger(retries) || retries < 0) {
     throw argumentError('retries', retries, 'a whole number of at least 0')
   }
+  const retryForMs = milliseconds('retryFor', retryFor)
+  if (retryForMs > MAX_RETRY_FOR_MS) throw argumentError('retryFor', retryFor, '0 to 90 seconds')
   const closing = new AbortController()
   const context: ClientContext = {
     transport: new Transport({
@@ -103,6 +113,7 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
     source: options.source ?? '/signalbox/client',
     type: options.type ?? 'signalbox.data',
     silenceMs: milliseconds('silence', silence),
+    retryForMs,
     onError: options.onError ?? reportError,
     signal: closing.signal,
     running: new Set(),

@@ -18,13 +18,15 @@ export interface ToolCall {
   readonly arguments: Readonly<Record<string, unknown>>
   /** `true` if repeating the call has no second effect. */
   readonly repeatable: boolean
+  /** The time for which the call is repeated, in ms. */
+  readonly retryForMs?: number
   readonly signal?: AbortSignal | undefined
 }
 
 /** Calls a tool at `/mcp`, and returns its structured content. @throws SignalboxError, or the reason of the signal */
 export async function callTool(
   transport: Transport,
-  { tool, arguments: given, repeatable, signal }: ToolCall,
+  { tool, arguments: given, ...options }: ToolCall,
 ): Promise<Readonly<Record<string, unknown>>> {
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: tool, arguments: given, _meta: META } }
   const answer = await transport.call(
@@ -39,8 +41,7 @@ export async function callTool(
         'Mcp-Name': tool,
       },
       body: JSON.stringify(body),
-      repeatable,
-      signal,
+      ...options,
     },
     failureOf,
   )

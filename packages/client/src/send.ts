@@ -39,7 +39,7 @@ export interface StoreTarget {
 }
 
 /**
- * Stores a message. Text and JSON go to `/mcp`: the tag `message_id`, which makes a repeat safe, exists there only.
+ * Stores a message; repeats it for the time of the option `retryFor`. Text and JSON go to `/mcp`: the tag `message_id`, which makes a repeat safe, exists there only.
  * Bytes go to `/ce`, and are repeated only if the server has certainly not processed them.
  */
 export async function storeMessage(
@@ -49,12 +49,13 @@ export async function storeMessage(
   options: MessageOptions,
 ): Promise<Stored> {
   const { id = crypto.randomUUID(), type = context.type } = options
-  const { source } = context
+  const { source, retryForMs } = context
   const signal = callSignal(context, options.signal)
   const content = contentOf(data, options.contentType)
   if (content.text === undefined) {
     const body = eventText({ id, source, type, channel }, content)
-    const { data: answer } = await callCe(context.transport, eventCall(path, body, { ...settings }, signal))
+    const call = eventCall(path, body, { ...settings }, signal)
+    const { data: answer } = await callCe(context.transport, { ...call, retryForMs })
     const [first] = isObject(answer) && Array.isArray(answer['events']) ? answer['events'] : []
     return stored(id, first)
   }
@@ -71,6 +72,7 @@ export async function storeMessage(
     tool,
     arguments: { channel, body: content.text, tags, ...settings },
     repeatable: true,
+    retryForMs,
     signal,
   })
   return stored(id, result)

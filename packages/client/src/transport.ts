@@ -24,6 +24,8 @@ export interface Call {
   readonly waitMs?: number
   /** `true` if repeating the call has no second effect: it is repeated after a broken connection too. */
   readonly repeatable: boolean
+  /** The time for which the call is repeated, in ms. Default: the number of repeats of the client limits it instead. */
+  readonly retryForMs?: number
   readonly signal?: AbortSignal | undefined
 }
 
@@ -68,6 +70,7 @@ export class Transport {
    * @throws SignalboxError, or the reason of the signal
    */
   async call(call: Call, failureOf: FailureReader): Promise<Answer> {
+    const begun = performance.now()
     for (let attempt = 0; ; attempt++) {
       try {
         const answer = await this.#attempt(call)
@@ -76,9 +79,12 @@ export class Transport {
         throw failure
       } catch (error) {
         if (!(error instanceof SignalboxError)) throw error
-        const again = isRetryable(error, call.repeatable)
-        if (!again || attempt >= this.#options.retries) throw again ? asRetryable(error) : error
-        await pause(backoff(attempt, error.retryAfterMs), call.signal)
+        if (!isRetryable(error, call.repeatable)) throw error
+        const { retryForMs, signal } = call
+        const left = retryForMs === undefined ? Infinity : retryForMs - (performance.now() - begun)
+        const spent = retryForMs === undefined ? attempt >= this.#options.retries : left <= (error.retryAfterMs ?? 0)
+        if (spent) throw asRetryable(error)
+        await pause(Math.min(backoff(attempt, error.retryAfterMs), left), signal)
         call.signal?.throwIfAborted()
       }
     }

@@ -1,3 +1,5 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
 import { until } from '@signalbox/testkit/until'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 
@@ -18,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => server[Symbol.asyncDispose]())
 
 function client(): Signalbox {
-  const sb = connect(server.url, { onError: () => {}, retries: 40 })
+  const sb = connect(server.url, { onError: () => {} })
   onTestFinished(() => sb.close())
   return sb
 }
@@ -84,6 +86,42 @@ test('restart - workers lose no message, and every send is stored once', async (
   expect([...done].toSorted((a, b) => a - b)).toEqual(NUMBERS)
   expect(new Set(sequences).size).toBe(NUMBERS.length)
 })
+
+test.for(['SIGTERM', 'SIGKILL'] as const)(
+  'restart - 600 sends while the server is down for 3 s after %s: none fails, none is stored twice',
+  async (signal) => {
+    const sb = client()
+    const queue = sb.queue<number>(`sends.${signal}`)
+    const failed: unknown[] = []
+    let next = 0
+    let restarted: Promise<void> | undefined
+    const sender = async (): Promise<void> => {
+      for (let n = next++; n < 600; n = next++) {
+        restarted ??= n < 200 ? undefined : down(signal)
+        await queue.send(n).catch((error: unknown) => failed.push(error))
+      }
+    }
+    await Promise.all(Array.from({ length: 4 }, sender))
+    await restarted
+    expect(failed).toEqual([])
+    const received: number[] = []
+    for (let more = true; more;) {
+      more = false
+      for await (const message of queue.receive({ max: 100, wait: 0 })) {
+        received.push(message.data)
+        more = await message.ack()
+      }
+    }
+    expect(received.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 600 }, (_, n) => n))
+  },
+)
+
+/** Stops the server, and starts it again after three seconds: a restart takes that long. */
+async function down(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
+  await server.stop(signal)
+  await pause(3_000)
+  await server.start()
+}
 
 test('restart - a message that a killed server delivers again waits for its earlier handler, whose signal aborts', async () => {
   const sb = client()

@@ -26,7 +26,7 @@ class Handlings {
 }
 
 test('restarts - a server that is killed every 5 s loses nothing, and no message is handled twice at a time', async () => {
-  await using sb = connect(server.url, { onError: () => {}, retries: 40 })
+  await using sb = connect(server.url, { onError: () => {} })
   const jobs = sb.queue<number>('jobs')
   const handlings = new Map<number, Handlings>()
   let overlaps = 0

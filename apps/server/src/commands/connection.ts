@@ -15,8 +15,8 @@ import { ManagementClient } from './management-client.ts'
 const DEFAULT_URL = 'http://127.0.0.1:9090'
 const DEFAULT_API = 'http://127.0.0.1:8080'
 
-/** The number of repeats of a call: a person who waits wants to see a stopped server soon. */
-const RETRIES = 2
+/** The repeats of calls and sends: a person who waits wants to see a stopped server soon. */
+const REPEATS = { retries: 2, retryFor: '500ms' } as const
 
 /** The server that a command talks to. */
 export interface Connection {
@@ -61,7 +61,7 @@ export async function connectClient(call: CommandCall): Promise<Signalbox> {
   const { url, token, tls } = await connectionOf(call)
   if (token !== undefined) await warnOfClearText(call, url)
   return connect(url, {
-    retries: RETRIES,
+    ...REPEATS,
     source: '/signalbox/cli',
     signal: call.io.signal,
     onError: (error) => void warn(call.io, `signalbox: ${messageOf(error)}`),
