@@ -41,10 +41,12 @@ export async function runServer(
     if (flags.printConfig) {
       const { configText } = await import('./config/print.ts')
       process.stdout.write(await configText(loaded))
+      for (const notice of loaded.notices) process.stderr.write(`signalbox: ${notice}\n`)
       return
     }
     const log = await createLogger(loaded.config.log)
     logLibraryOutput(log)
+    for (const notice of loaded.notices) log.warn(notice)
     const stop = stopOnSignals(log, loaded.config.shutdownSeconds)
     await prepareEngine(loaded.config)
     // Loaded after the settings, so that a wrong setting is reported at once.

@@ -34,6 +34,63 @@ test('command line - --print-config prints the effective settings and where each
   expect(stdout).toContain('path: ./data # default\n')
 })
 
+/** Variables that look like a setting: the beginning of the line about each. */
+const MISSPELT = {
+  HTTP_PRT: 'HTTP_PRT: no setting has this name, so it has no effect; did you mean HTTP_PORT?',
+  HTPP_PORT: 'HTPP_PORT: no setting has this name, so it has no effect; did you mean HTTP_PORT?',
+  LOGLEVEL: 'LOGLEVEL: no setting has this name, so it has no effect; did you mean LOG_LEVEL?',
+  SHUTDWN_SECOND: 'SHUTDWN_SECOND: no setting has this name, so it has no effect; did you mean SHUTDOWN_SECONDS?',
+  SIGNALBOX_API_PORT: 'SIGNALBOX_API_PORT: no setting has this name, so it has no effect; did you mean API_PORT?',
+  WEBHOOKS_SECRET: 'WEBHOOKS_SECRET: no setting has this name, so it has no effect',
+  http_port: 'http_port: no setting has this name, so it has no effect; did you mean HTTP_PORT?',
+}
+
+/** Variables that other programs, Kubernetes and Docker set. */
+const OTHERS = {
+  HTTP_PROXY: 'http://proxy:3128',
+  HTTPS_PORT: '443',
+  APP_PORT: '3000',
+  APP_HOST: 'x',
+  API_KEY: 'x',
+  LOG_FILE: '/x',
+  HTTPD_PORT: 'tcp://10.0.0.1:80',
+  APIS_PORT: 'tcp://10.0.0.1:80',
+  HTTP_SERVICE_PORT: '80',
+  HTTP_SERVICE_HOST: '10.0.0.1',
+  API_PORT_80_TCP: 'tcp://10.0.0.1:80',
+  SIGNALBOX_URL: 'http://127.0.0.1:9090',
+  SIGNALBOX_PORT: 'tcp://10.0.0.1:9090',
+  SIGNALBOX_TOKEN: 'x',
+}
+
+test('command line - a variable that looks like a setting is named with the nearest setting, others are not', async () => {
+  const values = Object.fromEntries(Object.keys(MISSPELT).map((name) => [name, 'hunter2']))
+  const { code, stderr } = await runCli({ args: ['--print-config'], env: { ...values, ...OTHERS } })
+  expect(code).toBe(0)
+  expect(stderr.split('\n').filter(Boolean)).toEqual(
+    Object.keys(MISSPELT)
+      .sort()
+      .map((name) => `signalbox: ${MISSPELT[name as keyof typeof MISSPELT]}`),
+  )
+})
+
+test('command line - the log of the start names a misspelt variable, and not its value', async () => {
+  const server = new Cli({ env: { HTTP_PRT: 'hunter2', HTTP_PORT: '0', API_PORT: '0', STORE_PATH: testFolder() } })
+  await server.until(() => server.stdout.includes('signalbox ready'), 'it is ready')
+  const { stdout } = server
+  expect(stdout).toContain('"msg":"HTTP_PRT: no setting has this name, so it has no effect; did you mean HTTP_PORT?"')
+  expect(stdout).not.toContain('hunter2')
+})
+
+test('command line - an unknown key of the file is named with the nearest key', async () => {
+  const file = join(testFolder(), 'signalbox.yaml')
+  writeFileSync(file, 'stroe: { path: /tmp/x }\nconnectors: { mpc: { enable: true } }\n')
+  const { code, stderr } = await runCli({ args: ['-c', file] })
+  expect(code).toBe(2)
+  expect(stderr).toMatch(/stroe: unknown setting \(file .*\); did you mean store\?/)
+  expect(stderr).toMatch(/connectors\.mpc: unknown setting \(file .*\); did you mean connectors\.mcp\?/)
+})
+
 test('S1 - --print-config and complaints do not show the secret that tokens are signed with', async () => {
   const secret = 'a secret of more than thirty-two bytes'
   const { code, stdout } = await runCli({ args: ['--print-config'], env: { AUTHENTICATION_SECRET: secret } })

@@ -3,25 +3,39 @@
  * such as `http-port` for `port`.
  */
 export function mostSimilar(name: string, candidates: readonly string[]): string | undefined {
+  const best = closest(name, candidates, Math.min(3, Math.ceil(name.length / 3)))
+  return best ?? candidates.find((candidate) => candidate.toLowerCase().split(/[-_.]/).includes(name.toLowerCase()))
+}
+
+/**
+ * Returns the candidate that is most similar to `name`, if at most `mistakes` letters are missing, superfluous, wrong,
+ * or swapped with the next. Ignores case.
+ */
+export function closest(name: string, candidates: readonly string[], mistakes: number): string | undefined {
   let best: string | undefined
-  let bestDistance = Math.min(4, Math.ceil(name.length / 3) + 1)
+  let bestDistance = mistakes + 1
   for (const candidate of candidates) {
+    if (Math.abs(candidate.length - name.length) >= bestDistance) continue
     const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
     }
   }
-  return best ?? candidates.find((candidate) => candidate.toLowerCase().split(/[-_.]/).includes(name.toLowerCase()))
+  return best
 }
 
 function editDistance(a: string, b: string): number {
+  let before: readonly number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
-  for (const [i, x] of a.split('').entries()) {
+  for (let i = 0; i < a.length; i++) {
     const next = [i + 1]
-    for (const [j, y] of b.split('').entries()) {
-      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + (x === y ? 0 : 1)))
+    for (let j = 0; j < b.length; j++) {
+      const step = a[i] === b[j] ? 0 : 1
+      const swapped = i > 0 && j > 0 && a[i] === b[j - 1] && a[i - 1] === b[j] ? (before[j - 1] ?? 0) + 1 : Infinity
+      next.push(Math.min((row[j + 1] ?? 0) + 1, (next[j] ?? 0) + 1, (row[j] ?? 0) + step, swapped))
     }
+    before = row
     row = next
   }
   return row.at(-1) ?? 0

@@ -105,11 +105,11 @@ test('queues - errors have a code, a status and problems', async () => {
 test('queues - a send to a stopped server fails after the time of retryFor', async () => {
   const begun = performance.now()
   const sends = [{ n: 1 }, new Uint8Array([1])].map((data) =>
-    connect('http://127.0.0.1:1', { retryFor: '400ms' }).queue('x').send(data),
+    connect('http://127.0.0.1:2', { retryFor: '400ms' }).queue('x').send(data),
   )
   for (const send of sends) await expect(send).rejects.toMatchObject({ code: 'UNREACHABLE', retryable: true })
   expect(performance.now() - begun).toBeGreaterThan(390)
-  expect(() => connect('http://127.0.0.1:1', { retryFor: '2m' })).toThrow('0 to 90 seconds')
+  expect(() => connect('http://127.0.0.1:2', { retryFor: '2m' })).toThrow('0 to 90 seconds')
 })
 
 test('queues - an aborted signal ends a receive', async () => {

@@ -1,6 +1,6 @@
 import { ENGINE_PREFIXES } from '../engine/engine-settings.ts'
 import { SETTINGS } from './settings.ts'
-import { mostSimilar } from '@signalbox/broker-core/internal'
+import { closest, mostSimilar } from '@signalbox/broker-core/internal'
 import type { Given } from './value.ts'
 import { readSettingText } from './value.ts'
 
@@ -25,17 +25,27 @@ const OUR_PREFIXES = [
   'STORE_',
 ]
 
+/** Further prefixes of settings. An unknown variable with one of them is named at the start. */
+const LIKELY_PREFIXES = ['LIMITS_', 'WEBHOOKS_']
+
+/** Prefixes of other programs that are a letter away from `API_` and `HTTP_`. */
+const FOREIGN_PREFIXES = ['APP_', 'HTTPS_']
+
+/** A prefix that only the variables of commands have (`SIGNALBOX_TOKEN`). */
+const COMMAND_PREFIX = 'SIGNALBOX_'
+
 /** Variables that Kubernetes and Docker set for a service with a name such as `store`. */
 const SERVICE_LINK =
   /^[A-Z0-9_]+_(?:SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)|PORT(?:_[0-9]+_(?:TCP|UDP|SCTP)(?:_[A-Z]+)?)?)$/
 
 /**
- * Reads settings from environment variables. The problem of an unknown variable omits its value,
- * which may be a secret.
+ * Reads settings from environment variables. `notices` names variables that look like a misspelt
+ * setting. The lines about unknown variables omit their values, which may be secrets.
  */
 export function fromEnvironment(env: Readonly<Record<string, string | undefined>>): {
   given: Given[]
   problems: string[]
+  notices: string[]
 } {
   const given: Given[] = []
   for (const setting of SETTINGS) {
@@ -45,13 +55,38 @@ export function fromEnvironment(env: Readonly<Record<string, string | undefined>
     }
   }
   const known = SETTINGS.map((setting) => setting.env)
-  const problems = Object.keys(env)
-    .filter((name) => !known.includes(name) && OUR_PREFIXES.some((prefix) => name.startsWith(prefix)))
-    .filter((name) => !SERVICE_LINK.test(name))
+  const unknown = Object.keys(env)
+    .filter((name) => !known.includes(name))
     .sort()
+  const ours = unknown.filter((name) => startsWithOneOf(name, OUR_PREFIXES))
+  const problems = ours
+    .filter((name) => !SERVICE_LINK.test(name))
     .map((name) => {
       const meant = mostSimilar(name, known)
       return `${name}: unknown environment variable${meant ? `; did you mean ${meant}?` : ''}; allowed: the names that --help lists`
     })
-  return { given, problems }
+  const notices = unknown
+    .filter((name) => !ours.includes(name) && !isServiceLink(name, env[name] ?? ''))
+    .flatMap((name) => {
+      const meant = meantBy(name, known)
+      if (meant === undefined && !startsWithOneOf(name, LIKELY_PREFIXES)) return []
+      return `${name}: no setting has this name, so it has no effect${meant ? `; did you mean ${meant}?` : ''}`
+    })
+  return { given, problems, notices }
+}
+
+/** Returns the setting that a variable with a shared prefix looks like: with a typing mistake, or the command prefix. */
+function meantBy(name: string, known: readonly string[]): string | undefined {
+  if (name.startsWith(COMMAND_PREFIX)) return known.find((setting) => name === `${COMMAND_PREFIX}${setting}`)
+  if (startsWithOneOf(name, FOREIGN_PREFIXES)) return undefined
+  return closest(name, known, name.length < 12 ? 1 : 2)
+}
+
+function startsWithOneOf(name: string, prefixes: readonly string[]): boolean {
+  return prefixes.some((prefix) => name.startsWith(prefix))
+}
+
+/** `HTPP_PORT=9091` has the name of a service link: only the value, `tcp://…`, tells both apart. */
+function isServiceLink(name: string, value: string): boolean {
+  return SERVICE_LINK.test(name) && (/_SERVICE_/.test(name) || /^(?:tcp|udp|sctp):/.test(value))
 }

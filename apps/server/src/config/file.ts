@@ -7,6 +7,11 @@ import { readYaml } from './value.ts'
 
 type Section = Readonly<Record<string, unknown>>
 
+/** The keys of all settings and sections. */
+const KEYS: readonly string[] = [
+  ...new Set(SETTINGS.flatMap(({ path }) => path.map((_, i) => path.slice(0, i + 1).join('.')))),
+]
+
 /** Reads settings from a YAML file, in sections: `http: { port: 9090 }`. An empty file sets nothing. */
 export async function fromFile(file: string): Promise<{ given: Given[]; problems: string[] }> {
   let text: string
@@ -49,10 +54,7 @@ export async function fromFile(file: string): Promise<{ given: Given[]; problems
   }
 
   function unknownKey(key: string): string {
-    const meant = mostSimilar(
-      key,
-      SETTINGS.map((setting) => setting.key),
-    )
+    const meant = mostSimilar(key, KEYS)
     return `${key}: unknown setting (file ${file})${meant ? `; did you mean ${meant}?` : ''}; allowed: the settings that --help lists`
   }
 }

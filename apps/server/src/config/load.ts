@@ -21,6 +21,8 @@ export interface LoadedConfig {
   readonly config: Config
   /** By key, such as `http.port`. */
   readonly origins: ReadonlyMap<string, OriginText>
+  /** Environment variables that look like settings and are none, a line for each. */
+  readonly notices: readonly string[]
 }
 
 export interface ConfigSources {
@@ -46,10 +48,11 @@ type PartialSection<T> = {
 export async function loadConfig({ flags, env }: ConfigSources): Promise<LoadedConfig> {
   const file = flags.file === undefined ? { given: [], problems: [] } : await fromFile(flags.file)
   const environment = fromEnvironment(env)
-  return assemble(
+  const loaded = assemble(
     [...file.given, ...environment.given, ...flags.given],
     [...flags.problems, ...file.problems, ...environment.problems],
   )
+  return { ...loaded, notices: environment.notices }
 }
 
 /**
@@ -69,7 +72,7 @@ export function createConfig(partial: PartialConfig = {}): Config {
   return assemble(given, problems).config
 }
 
-function assemble(given: readonly Given[], problems: string[]): LoadedConfig {
+function assemble(given: readonly Given[], problems: string[]): Omit<LoadedConfig, 'notices'> {
   const values = new Map<string, SettingValue>(SETTINGS.map(({ key, schema }) => [key, schema.default]))
   const origins = new Map<string, OriginText>(SETTINGS.map(({ key }) => [key, 'default']))
   const take = (all: readonly Given[]): void => {
