@@ -36,24 +36,23 @@ async function serve(incoming: IncomingMessage, response: ServerResponse): Promi
 }
 
 async function registry(path: string, body: object): Promise<void> {
-  const headers = { 'content-type': 'application/json' }
-  const response = await fetch(`${broker}/agents/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-  if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const response = await fetch(`${broker}/agents/${path}`, init).catch(() => Response.error())
+  if (!response.ok) throw new Error(`${broker} ${path}: ${response.status || 'unreachable'} ${await response.text()}`)
 }
 
-const server = createServer((incoming, response) => {
-  serve(incoming, response).catch(() => response.writeHead(400).end())
-})
+const server = createServer((...exchange) => serve(...exchange).catch(() => exchange[1].writeHead(400).end()))
 await once(server.listen(Number(process.env['PORT'] ?? 0), '127.0.0.1'), 'listening')
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 const skills = [{ id: 'count', name: 'Counts words', tags: ['text'] }]
 const register = () => registry('register', { agent_id: agentId, name: 'Word counter', url, skills })
-await register()
+const report = ({ message }: Error) => console.error(message.trim())
+await register().catch((error: Error) => [report(error), process.exit(1)])
 console.log(`${agentId} is registered and listens on ${url}`)
 
-// More often than the time-to-live of 300 s. After an error, such as an expired registration, the
-// agent registers again.
-const beat = () => void registry('heartbeat', { agent_id: agentId }).catch(register).catch(console.error)
+// More often than the time-to-live of 300 s. After an error, such as an expired one, it registers again.
+const beat = () => void registry('heartbeat', { agent_id: agentId }).catch(register).catch(report)
 setInterval(beat, Number(process.env['HEARTBEAT_MS'] ?? 60_000)).unref()
-const stop = () => void registry('deregister', { agent_id: agentId }).finally(() => server.close())
+const leave = () => registry('deregister', { agent_id: agentId }).catch(report)
+const stop = () => void leave().finally(() => server.close())
 process.once('SIGTERM', stop).once('SIGINT', stop)

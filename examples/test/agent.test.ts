@@ -5,6 +5,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import { fileURLToPath } from 'node:url'
 
 import { createConfig, startServer } from 'signalbox'
@@ -74,4 +75,24 @@ test('examples - an agent whom the broker forgot registers again', async () => {
   await startAgent(http.url, { HEARTBEAT_MS: '50' })
   await fetch(`${http.url}/agents/words`, { method: 'DELETE' })
   await expect.poll(() => listed(http.url), { timeout: 20_000 }).toMatchObject([{ agent_id: 'words' }])
+})
+
+test('examples - the agent prints one line when the server is gone, at its start and at its end', async () => {
+  const unable = spawn(process.execPath, [AGENT, 'http://127.0.0.1:2', 'words'], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  const [errors] = await Promise.all([text(unable.stderr), once(unable, 'close')])
+  expect(errors).toBe('http://127.0.0.1:2 register: unreachable\n')
+  expect(unable.exitCode).toBe(1)
+
+  const broker = await startBroker(await newStore())
+  const { http } = broker
+  const agent = spawn(process.execPath, [AGENT, http.url, 'words'], { stdio: ['ignore', 'pipe', 'pipe'] })
+  onTestFinished(() => void agent.kill('SIGKILL'))
+  await once(createInterface({ input: agent.stdout }), 'line')
+  await broker.close()
+  agent.kill('SIGTERM')
+  const [last] = await Promise.all([text(agent.stderr), once(agent, 'close')])
+  expect(last).toBe(`${http.url} deregister: unreachable\n`)
+  expect(agent.exitCode).toBe(0)
 })

@@ -132,3 +132,65 @@ test('backup - a wrong call is exit code 2, with the allowed arguments', async (
   const cluster = await command(['backup', 'a'], { env: { ENGINE: 'nats' } })
   expect(cluster).toMatchObject({ code: 2, stderr: expect.stringMatching(/^signalbox: backup: the engine is nats/) })
 })
+
+test('restore - a backup becomes a store in an empty folder, with every message', async () => {
+  const path = testFolder()
+  const server = await serve({ store: { path } })
+  await server.broker.as({ clientId: 'producer' }).queues.send('work', { body: encodeText('kept') })
+  const copy = join(testFolder(), 'monday.db')
+  expect(await backup(path, copy)).toMatchObject({ code: 0 })
+  await server.close()
+  const target = join(testFolder(), 'new', 'store')
+  const restored = await command(['restore', copy, `--store-path=${target}`])
+  expect(restored).toMatchObject({ code: 0, stderr: '' })
+  expect(restored.stdout).toMatch(/signalbox\.db: \d+ bytes\n$/)
+  const next = await serve({ store: { path: target } })
+  expect(await contents(next)).toEqual({ queue: ['kept'], log: [] })
+
+  const running = await command(['restore', copy, `--store-path=${target}`])
+  expect(running).toMatchObject({ code: 1, stderr: expect.stringMatching(/^signalbox: restore: .*in use[^\n]*\n$/) })
+  await next.close()
+  const full = await command(['restore', copy, `--store-path=${target}`])
+  expect(full).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('it contains signalbox.db; move all files away'),
+  })
+})
+
+test.each([
+  ['a text', (bytes: Buffer) => bytes.fill('x', 0, 4096), /does not begin|not a database|damaged/],
+  ['a store of a newer version', (bytes: Buffer) => void bytes.writeUInt32BE(99, 60), /has format 99, this program/],
+  ['a database of another program', (bytes: Buffer) => void bytes.writeUInt32BE(7, 68), /not a Signalbox store/],
+  ['a damaged page', (bytes: Buffer) => bytes.fill(0xab, 4 * 8192, 5 * 8192), /the store is damaged/],
+])('restore - refuses a backup that is %s, and leaves no store', async (_what, change, reason) => {
+  const path = testFolder()
+  const server = await serve({ store: { path } })
+  await server.broker.as({ clientId: 'producer' }).queues.send('work', { body: encodeText('x'.repeat(50_000)) })
+  const copy = join(testFolder(), 'monday.db')
+  expect(await refused(path, copy)).toMatchObject({ code: 0 })
+  await server.close()
+  const bytes = readFileSync(copy)
+  change(bytes)
+  writeFileSync(copy, bytes)
+  const target = testFolder()
+  const { code, stdout, stderr } = await command(['restore', copy, `--store-path=${target}`])
+  expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
+  expect(stderr).toMatch(reason)
+  expect(readdirSync(target).filter((name) => !name.startsWith('signalbox.lock'))).toEqual([])
+})
+
+test('backup - a context of another machine is refused, because the store is not here', async () => {
+  const env = { XDG_CONFIG_HOME: testFolder() }
+  await command(['context', 'add', 'production', '--url=https://broker.example.com'], { env })
+  for (const args of [
+    ['backup', 'x.db'],
+    ['restore', 'x.db'],
+    ['backup', 'x.db', '--context=production'],
+  ]) {
+    const { code, stderr } = await command(args, { env })
+    expect(code).toBe(2)
+    expect(stderr).toContain('the context is the server https://broker.example.com')
+  }
+  const here = await command(['backup', 'x.db', `--store-path=${testFolder()}`], { env })
+  expect(here.stderr).not.toContain('context')
+})

@@ -5,15 +5,16 @@ import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { APP, Cli, runCli } from './support/cli.ts'
+import { command } from './support/commands.ts'
 import { callTool } from './support/mcp.ts'
 
 const { version } = JSON.parse(readFileSync(join(APP, 'package.json'), 'utf8')) as { version: string }
 
-test.each(['--version', '-v'])('command line - %s prints the version alone', async (flag) => {
+test.each(['--version', '-v', 'version'])('command line - %s prints the version alone', async (flag) => {
   expect(await runCli({ args: [flag] })).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
 })
 
-test.each(['--help', '-h'])('command line - %s prints every flag, in any environment', async (flag) => {
+test.each(['--help', '-h', 'help'])('command line - %s prints every flag, in any environment', async (flag) => {
   const { code, stdout, stderr } = await runCli({ args: [flag], env: { HTTP_PORT: 'nonsense' } })
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain('Usage: signalbox [flags]')
@@ -32,6 +33,31 @@ test('command line - --print-config prints the effective settings and where each
   expect(stdout).toContain('port: 1003 # flag --api-port\n')
   expect(stdout).toContain('level: error # environment LOG_LEVEL\n')
   expect(stdout).toContain('path: ./data # default\n')
+})
+
+test('command line - options of the connection may come before the verb', async () => {
+  const args = ['--url', 'http://127.0.0.1:2', '--json', 'agents', 'ls']
+  const { code, stderr } = await runCli({ args })
+  expect(code).toBe(5)
+  expect(JSON.parse(stderr)).toMatchObject({ error: { code: 'UNREACHABLE' } })
+  const help = await runCli({ args: ['help', 'agents', 'ls'] })
+  expect(help).toEqual(await runCli({ args: ['agents', 'ls', '--help'] }))
+  expect(help.stdout).toContain('Usage: signalbox agents ls')
+  expect(await runCli({ args: ['--url=http://127.0.0.1:2', 'agnts'] })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('did you mean agents?'),
+  })
+})
+
+test.each([
+  [{ npm_lifecycle_event: 'start' }, 'npm start'],
+  [{ npm_command: 'exec' }, 'npx signalbox'],
+  [{}, 'signalbox'],
+])('command line - token names the command in use: %o', async (env, advised) => {
+  const args = ['token', '--client-id=alice', '--folder', testFolder()]
+  const { code, stderr } = await command(args, { env })
+  expect(code).toBe(0)
+  expect(stderr).toMatch(new RegExp(`AUTHENTICATION_KEY_FILE=\\S+ ${advised}\n`))
 })
 
 /** Variables that look like a setting: the beginning of the line about each. */

@@ -151,6 +151,10 @@ test('commands - ask prints the answer; a rejection is 1, no responder 3', async
   })
   expect((await run('ask lamp on --command')).stdout).toBe('lamp: executed\n')
   expect((await run('ask nobody --timeout 1s')).code).toBe(3)
+  const unanswered = await run('ask nobody --timeout 3s')
+  expect(unanswered.code).toBe(3)
+  const notice = 'signalbox ask: no answer on nobody yet; waiting up to 3s, Ctrl-C ends\n'
+  expect(unanswered.stderr).toBe(`${notice}signalbox: "nobody" had no subscriber for 3 s\n`)
   await sb.close()
 })
 

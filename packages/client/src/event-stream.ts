@@ -112,7 +112,7 @@ async function readWithin(
     return await reader.read()
   } catch (error) {
     signal?.throwIfAborted()
-    const message = silent ? `the server sent nothing for ${silenceMs} ms` : 'the connection broke'
+    const message = silent ? `the server sent nothing for ${silenceMs / 1000} s` : 'the connection broke'
     throw new SignalboxError('UNREACHABLE', message, { cause: error, retryable: true })
   } finally {
     clearTimeout(timer)

@@ -15,6 +15,8 @@ export const EMBEDDED_ENGINE_ERRORS = {
   BACKUP_UNWRITABLE: 'the backup cannot be written',
   /** The target folder of `recoverStore` contains a store, or cannot be written. */
   RECOVERY_UNWRITABLE: 'the recovered store cannot be written',
+  /** The target folder of `restoreStore` is not empty, or cannot be written. */
+  RESTORE_UNWRITABLE: 'the restored store cannot be written',
   /** The value of an option is not allowed. */
   OPTION_INVALID: 'an option of the engine is not valid',
 } as const
@@ -22,7 +24,7 @@ export const EMBEDDED_ENGINE_ERRORS = {
 export type EmbeddedEngineErrorCode = keyof typeof EMBEDDED_ENGINE_ERRORS
 
 /**
- * The error of `openEmbeddedEngine`, `backupStore` and `recoverStore`. `file` is the file or folder that the message is
+ * The error of `openEmbeddedEngine`, `backupStore`, `restoreStore` and `recoverStore`. `file` is the file or folder that the message is
  * about.
  */
 export class EmbeddedEngineError extends Error {

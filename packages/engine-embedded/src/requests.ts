@@ -258,12 +258,12 @@ function timedOut({ message }: Pending, channel: string, timeoutMs: number): Bro
   return message === undefined
     ? new BrokerError(
         'REQUEST_TIMEOUT',
-        `the subscriber of ${JSON.stringify(channel)} did not answer within ${timeoutMs} ms`,
+        `the subscriber of ${JSON.stringify(channel)} did not answer within ${timeoutMs / 1000} s`,
         {
           timeoutMs,
         },
       )
-    : new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} had no subscriber for ${timeoutMs} ms`, {
+    : new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} had no subscriber for ${timeoutMs / 1000} s`, {
         timeoutMs,
       })
 }

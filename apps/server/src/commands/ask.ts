@@ -1,8 +1,12 @@
 import { bodiesOf, messageOptions } from './body.ts'
 import type { CommandCall } from './command.ts'
+import { warn } from './command-io.ts'
 import { connectClient } from './connection.ts'
 import { dataJson, dataText } from './message-text.ts'
 import { shown } from './style.ts'
+
+/** The time after which a person learns that the command waits, in ms. */
+const NOTICE_MS = 2_000
 
 /** `signalbox ask`: sends a query or a command to a responder. */
 export async function askCommand(call: CommandCall): Promise<void> {
@@ -10,7 +14,10 @@ export async function askCommand(call: CommandCall): Promise<void> {
   const timeout = line.time('timeout')
   const channel = line.word(0)
   const json = line.has('json')
+  const waiting = `signalbox ask: no answer on ${channel} yet; waiting up to ${line.option('timeout')}, Ctrl-C ends`
   await using client = await connectClient(call)
+  const notice = setTimeout(() => void warn(io, waiting), NOTICE_MS)
+  using _ = { [Symbol.dispose]: () => clearTimeout(notice) }
   for await (const body of bodiesOf(call, 1)) {
     const options = { ...messageOptions(call, body), ...(timeout === undefined ? {} : { timeout }) }
     if (line.has('command')) {

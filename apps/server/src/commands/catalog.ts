@@ -36,6 +36,13 @@ const MANAGEMENT: Options = {
   ...CONNECTION,
 }
 
+const STORE: Options = {
+  'store-path': { value: 'FOLDER', help: 'The folder of the store.' },
+  config: { value: 'FILE', help: 'The configuration file of the server.' },
+  context: { value: 'NAME', help: 'The context (SIGNALBOX_CONTEXT): its server must be on this machine.' },
+  ...JSON_OUTPUT,
+}
+
 const MESSAGE: Options = {
   id: { value: 'ID', help: 'The id of the message: a repeat within two minutes is stored once. Default: a random id.' },
   type: { value: 'TYPE', help: 'The CloudEvents type.' },
@@ -168,11 +175,15 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'ask',
-    usage: 'signalbox ask CHANNEL [BODY] [--timeout 60s] [--command]',
+    usage: 'signalbox ask CHANNEL [BODY] [--timeout 10s] [--command]',
     summary: 'Ask a responder, and print its answer.',
     words: [1, 2],
     options: {
-      timeout: { value: 'TIME', help: 'The longest time to wait for the answer, 1s to 1h.' },
+      timeout: {
+        value: 'TIME',
+        default: '10s',
+        help: 'The longest time to wait for the answer, 1s to 1h. Default: 10s.',
+      },
       command: { help: 'Send a command in place of a query: it has no answer.' },
       ...MESSAGE,
       ...CONNECTION,
@@ -343,13 +354,18 @@ export const COMMANDS: readonly Command[] = [
     usage: 'signalbox backup FILE [--store-path FOLDER] [--config FILE]',
     summary: 'Copy the store to a file while the server runs.',
     words: [1, 1],
-    options: {
-      'store-path': { value: 'FOLDER', help: 'The folder of the store.' },
-      config: { value: 'FILE', help: 'The configuration file of the server.' },
-      ...JSON_OUTPUT,
-    },
+    options: STORE,
     example: 'backup /backups/monday.db --store-path /var/lib/signalbox',
     load: async () => (await import('./backup.ts')).backupCommand,
+  },
+  {
+    name: 'restore',
+    usage: 'signalbox restore FILE [--store-path FOLDER] [--config FILE]',
+    summary: 'Check a backup, and copy it into an empty folder of a store.',
+    words: [1, 1],
+    options: STORE,
+    example: 'restore /backups/monday.db --store-path /var/lib/signalbox',
+    load: async () => (await import('./backup.ts')).restoreCommand,
   },
   {
     name: 'recover',

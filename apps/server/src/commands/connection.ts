@@ -102,7 +102,8 @@ export function checkedUrl(name: string, text: string): string {
   ])
 }
 
-function contextOf({ line, io }: CommandCall): Context | undefined {
+/** Returns the context of a command. @throws ServerError CONFIG_INVALID */
+export function contextOf({ line, io }: CommandCall): Context | undefined {
   const name = line.value('context') || io.env['SIGNALBOX_CONTEXT'] || undefined
   const { current, byName } = readContexts(io)
   if (name === undefined) return current === undefined ? undefined : byName.get(current)

@@ -9,7 +9,8 @@ import type { ExitCode } from './exit-codes.ts'
 import { EXIT } from './exit-codes.ts'
 
 /** Runs the command that the words name, and returns its exit code. Never rejects. */
-export async function runCommand(args: readonly string[], io: CommandIo): Promise<ExitCode> {
+export async function runCommand(given: readonly string[], io: CommandIo): Promise<ExitCode> {
+  const args = verbFirst(given)
   const json = args.includes('--json')
   try {
     const found = findCommand(args)
@@ -35,6 +36,19 @@ export async function runCommand(args: readonly string[], io: CommandIo): Promis
       return EXIT.FAILED
     }
   }
+}
+
+/** Moves options before the verb behind it, and writes `help send` as `send --help`. */
+function verbFirst(args: readonly string[]): readonly string[] {
+  let at = 0
+  while (args[at]?.startsWith('--') === true && args[at] !== '--') {
+    const hasValue = args[at]?.includes('=') === true || args[at] === '--json' || args[at] === '--help'
+    at += hasValue ? 1 : 2
+  }
+  const [options, line] = [args.slice(0, at), args.slice(at)]
+  const words = line[0] === 'help' ? [...line.slice(1), '--help'] : line
+  const found = findCommand(words)
+  return found === undefined ? [...words, ...options] : [...found.command.name.split(' '), ...options, ...found.rest]
 }
 
 function findCommand(args: readonly string[]): { command: Command; rest: readonly string[] } | undefined {

@@ -66,13 +66,19 @@ export async function tokenCommand({ line, io }: CommandCall): Promise<void> {
       `${folder} can create tokens.`,
       '',
       'Start the server with authentication:',
-      `  AUTHENTICATION_ENABLE=true AUTHENTICATION_KEY_FILE=${keyFile} npm start`,
+      `  AUTHENTICATION_ENABLE=true AUTHENTICATION_KEY_FILE=${keyFile} ${commandInUse(io.env)}`,
       'and send the token with each request:',
       '  Authorization: Bearer TOKEN',
       '',
       '',
     ].join('\n'),
   )
+}
+
+/** Returns the command that starts the server in the way in which this one was started. */
+function commandInUse(env: CommandCall['io']['env']): string {
+  if (env['npm_lifecycle_event'] === 'start') return 'npm start'
+  return env['npm_command'] === 'exec' ? 'npx signalbox' : 'signalbox'
 }
 
 function clientIdProblems(clientId: string | undefined): string[] {

@@ -44,6 +44,8 @@ interface EngineKind {
    * ServerError START_FAILED
    */
   readonly backUp?: (config: Config, file: string) => Promise<StoreCopy>
+  /** Copies a backup into the empty folder of the store. @throws ServerError START_FAILED */
+  readonly restore?: (config: Config, file: string) => Promise<StoreCopy>
   /** Logs warnings about storage that other users can access (S7). */
   readonly warn?: (config: EngineConfig, log: Logger) => void
 }
@@ -58,6 +60,10 @@ const ENGINES: Readonly<Record<EngineName, EngineKind>> = {
     async backUp({ store }, file) {
       const { backupStore, EmbeddedEngineError } = await import('@signalbox/engine-embedded')
       return startFailure('backup', EmbeddedEngineError, () => backupStore(store.path, file))
+    },
+    async restore({ store }, file) {
+      const { EmbeddedEngineError, restoreStore: restore } = await import('@signalbox/engine-embedded')
+      return startFailure('restore', EmbeddedEngineError, () => restore(file, store.path))
     },
   },
   nats: {
@@ -107,13 +113,26 @@ export function warnOfOpenEngine(log: Logger, config: EngineConfig): void {
  * @throws ServerError CONFIG_INVALID for an engine whose messages are on other machines;
  * START_FAILED for a store that cannot be read or a file that cannot be written
  */
-export async function backUpStore(config: Config, file: string): Promise<StoreCopy> {
-  const { engine } = config
-  const { backUp } = ENGINES[engine]
-  if (backUp) return backUp(config, file)
-  const allowed = ENGINE_NAMES.filter((name) => ENGINES[name].backUp)
+export function backUpStore(config: Config, file: string): Promise<StoreCopy> {
+  return onThisMachine('backUp', 'backup', config)(config, file)
+}
+
+/**
+ * Copies a backup into the empty folder of the store.
+ * @throws ServerError CONFIG_INVALID for an engine whose messages are on other machines;
+ * START_FAILED for a backup that cannot be read, or a folder that is in use or not empty
+ */
+export function restoreStore(config: Config, file: string): Promise<StoreCopy> {
+  return onThisMachine('restore', 'restore', config)(config, file)
+}
+
+/** Returns the work of the engine on a store of this machine. @throws ServerError CONFIG_INVALID */
+function onThisMachine(work: 'backUp' | 'restore', command: string, { engine }: Config) {
+  const run = ENGINES[engine][work]
+  if (run) return run
+  const allowed = ENGINE_NAMES.filter((name) => ENGINES[name][work])
   throw new ServerError('CONFIG_INVALID', [
-    `backup: the engine is ${engine}, whose messages are not in a store of this machine; allowed is ${allowed.join(', ')}`,
+    `${command}: the engine is ${engine}, whose messages are not in a store of this machine; allowed is ${allowed.join(', ')}`,
   ])
 }
 

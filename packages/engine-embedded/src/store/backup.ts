@@ -1,11 +1,12 @@
 import { messageOf } from '@signalbox/broker-core/internal'
 import type Database from 'better-sqlite3'
-import { renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 import { EmbeddedEngineError } from '../errors.ts'
 import { damaged } from './check-file.ts'
-import { FILE_MODE, storeFiles, syncPath } from './files.ts'
+import { FILE_MODE, makeFolder, storeFiles, syncPath } from './files.ts'
+import { StoreLock } from './lock.ts'
 import { openSource } from './source.ts'
 import { isHopeless, sqliteCode } from './sqlite-code.ts'
 
@@ -37,6 +38,62 @@ export function backupStore(folder: string, target: string): Backup {
   } finally {
     database.close()
   }
+}
+
+/**
+ * Copies a backup into an empty folder, where it is a store. First checks every page of the backup.
+ * @throws EmbeddedEngineError STORE_LOCKED if a server uses the folder, STORE_DAMAGED, STORE_VERSION,
+ * STORE_UNWRITABLE if the backup cannot be read, RESTORE_UNWRITABLE; then the folder has no store
+ */
+export function restoreStore(backup: string, folder: string): Backup {
+  const source = resolve(backup)
+  const target = storeFiles(resolve(folder))
+  const database = openSource(source)
+  try {
+    makeTarget(target.folder)
+    const lock = new StoreLock(target.lock)
+    try {
+      const others = readdirSync(target.folder).filter((name) => !LOCK_FILES.test(name))
+      if (others.length > 0) {
+        const reason = `it contains ${others[0]}; move all files away, or choose another folder`
+        throw unrestorable(target.folder, reason)
+      }
+      checkPages(database, source)
+      return copy(database, source, target.data)
+    } catch (error) {
+      if (!(error instanceof EmbeddedEngineError) || error.code !== 'BACKUP_UNWRITABLE') throw error
+      throw unrestorable(target.folder, messageOf(error.cause), error.cause)
+    } finally {
+      lock.release()
+    }
+  } finally {
+    database.close()
+  }
+}
+
+const LOCK_FILES = /^signalbox\.lock/
+
+function makeTarget(folder: string): void {
+  try {
+    makeFolder(folder)
+  } catch (error) {
+    throw unrestorable(folder, messageOf(error), error)
+  }
+}
+
+function checkPages(database: Database.Database, file: string): void {
+  let result: unknown
+  try {
+    result = database.pragma('integrity_check(1)', { simple: true })
+  } catch (error) {
+    result = messageOf(error)
+  }
+  if (result !== 'ok') throw damaged(file, String(result).replaceAll('\n', ' '))
+}
+
+function unrestorable(folder: string, reason: string, cause?: unknown): EmbeddedEngineError {
+  const problem = `cannot restore the backup: ${folder}: ${reason}`
+  return new EmbeddedEngineError('RESTORE_UNWRITABLE', problem, folder, { cause })
 }
 
 /** Creates the file exclusively, so that the backup never overwrites a file. */

@@ -194,8 +194,8 @@ function noSubscriber(channel: string, timeoutMs: number): BrokerError {
 function timedOut(delivered: boolean, channel: string, timeoutMs: number, why = ''): BrokerError {
   const shown = JSON.stringify(channel)
   if (!delivered) {
-    return new BrokerError('NO_SUBSCRIBER', `${shown} had no subscriber for ${timeoutMs} ms`, { timeoutMs })
+    return new BrokerError('NO_SUBSCRIBER', `${shown} had no subscriber for ${timeoutMs / 1000} s`, { timeoutMs })
   }
-  const detail = why === '' ? ` within ${timeoutMs} ms` : `: ${why}`
+  const detail = why === '' ? ` within ${timeoutMs / 1000} s` : `: ${why}`
   return new BrokerError('REQUEST_TIMEOUT', `the subscriber of ${shown} did not answer${detail}`, { timeoutMs })
 }
