@@ -41,7 +41,7 @@ async function registry(path: string, body: object): Promise<void> {
   if (!response.ok) throw new Error(`${broker} ${path}: ${response.status || 'unreachable'} ${await response.text()}`)
 }
 
-const server = createServer((...exchange) => serve(...exchange).catch(() => exchange[1].writeHead(400).end()))
+const server = createServer((...exchange) => void serve(...exchange).catch(() => exchange[1].writeHead(400).end()))
 await once(server.listen(Number(process.env['PORT'] ?? 0), '127.0.0.1'), 'listening')
 const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 const skills = [{ id: 'count', name: 'Counts words', tags: ['text'] }]

@@ -13,6 +13,8 @@ const FOLDERS = ['apps/server/src/mcp-bridge', 'apps/server/src/tls'].map((folde
 /** The source file of the bundle's program. */
 const ENTRY = 'bundle-entry.ts'
 
+const ICON = 'icon.png'
+
 /** The oldest Node that runs the bridge: that of the hosts, which bring their own. */
 const NODE = '>=20.0.0'
 
@@ -22,6 +24,8 @@ export function bundle(product: Product): Buffer {
     json('manifest.json', manifest(product)),
     json('server/package.json', { type: 'module' }),
     ...program(),
+    // The icon of the console, packages/console/src/page/public/signalbox.svg, in the form that hosts show.
+    { path: ICON, content: readFileSync(join(import.meta.dirname, ICON)) },
     { path: 'LICENSE', content: readFileSync(join(ROOT, 'LICENSE')) },
   ])
 }
@@ -48,6 +52,7 @@ function manifest({ name, version, license, keywords, web }: Product): object {
     display_name: 'Signalbox',
     version,
     description: DESCRIPTION,
+    icon: ICON,
     author: { name: 'Signalbox', url: web },
     repository: { type: 'git', url: web },
     homepage: web,

@@ -14,6 +14,7 @@ interface Manifest {
   readonly name: string
   readonly version: string
   readonly description: string
+  readonly icon?: string
   readonly author: { readonly name: string }
   readonly server: {
     readonly entry_point: string
@@ -49,6 +50,8 @@ function manifestProblems(manifest: Manifest, files: ReadonlyMap<string, Archive
   if (manifest.manifest_version !== '0.3') problems.push('manifest_version must be 0.3')
   if (!/^[a-z0-9-]+$/.test(manifest.name)) problems.push(`name: ${manifest.name}`)
   if (!EXACT_VERSION.test(version)) problems.push(`version: ${version}`)
+  const icon = files.get(manifest.icon ?? '')?.content
+  if (icon?.toString('latin1', 1, 4) !== 'PNG') problems.push(`icon: ${manifest.icon} is not a PNG file of the bundle`)
   if (!files.has(server.entry_point)) problems.push(`entry_point: the bundle has no ${server.entry_point}`)
   const { args, env } = server.mcp_config
   if (args[0] !== `\${__dirname}/${server.entry_point}`) problems.push(`args do not start ${server.entry_point}`)

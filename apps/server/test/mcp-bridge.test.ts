@@ -203,7 +203,11 @@ describe('bridge - failures', () => {
     for (const meta of [{}, META]) {
       const host = bridgeTo(`${http.url}/mcp`, 'wrong')
       host.send(request('x', 'tools/list', {}, meta))
-      expect((await host.received(({ id }) => id === 'x')).error?.code).toBe(-32010)
+      const { error } = await host.received(({ id }) => id === 'x')
+      expect(error?.code).toBe(-32010)
+      expect(error?.message).toMatch(
+        /^the server (?:requires a|refuses the) token \(.+\): set SIGNALBOX_TOKEN, or Token in/,
+      )
       // Only 2026-07-28 has an HTTP status for it.
       expect(host.log.join().includes('SIGNALBOX_TOKEN')).toBe(meta === META)
     }

@@ -32,6 +32,9 @@ export interface BridgeOptions {
 /** Time for calls in progress to end after the host closed its side, in ms. */
 const LAST_MS = 1_000
 
+/** The code of the server for a missing or refused token. */
+const UNAUTHENTICATED = '-32010'
+
 /** The most bytes of an error page that are read. */
 const MAX_ERROR_BYTES = 1024 * 1024
 
@@ -138,7 +141,7 @@ export class Bridge {
       return
     }
     const text = await textOf(answer)
-    if (text !== '') await this.#answer(message, text, headers['mcp-session-id'])
+    if (text !== '') await this.#answer(message, this.#readable(text), headers['mcp-session-id'])
   }
 
   #answer({ method }: HostMessage, text: string, sessionId: string | string[] | undefined): Promise<void> {
@@ -159,12 +162,25 @@ export class Bridge {
 
   /** Passes a JSON-RPC error on, with the id of the request if the server could not read it. */
   async #refuse(message: HostMessage, status: number, text: string): Promise<void> {
-    if (status === 401) this.#options.log('the server rejects the token (HTTP 401): set SIGNALBOX_TOKEN')
+    if (status === 401) this.#options.log(this.#tokenRemedy(`HTTP ${status}`))
     const { error, id } = objectIn(text)
     if (!isObject(error)) await this.#fail(message, `HTTP ${status} from ${this.#options.url.href}`)
     else if (message.id === undefined) this.#options.log(`HTTP ${status}: ${String(error['message'])}`)
-    else if (id === message.id) await this.#write(text)
-    else await this.#write(JSON.stringify({ jsonrpc: '2.0', id: message.id, error }))
+    else if (id === message.id) await this.#write(this.#readable(text))
+    else await this.#write(this.#readable(JSON.stringify({ jsonrpc: '2.0', id: message.id, error })))
+  }
+
+  /** Adds the remedy to an error about the token: a host shows the message to a person. */
+  #readable(text: string): string {
+    if (text.length > MAX_ERROR_BYTES || !text.includes(UNAUTHENTICATED)) return text
+    const { error, ...rest } = objectIn(text)
+    if (!isObject(error) || String(error['code']) !== UNAUTHENTICATED) return text
+    return JSON.stringify({ ...rest, error: { ...error, message: this.#tokenRemedy(error['message']) } })
+  }
+
+  #tokenRemedy(reason: unknown): string {
+    const problem = this.#options.token ? 'the server refuses the token' : 'the server requires a token'
+    return `${problem} (${String(reason)}): set SIGNALBOX_TOKEN, or Token in the settings of the extension`
   }
 
   async #fail({ id }: HostMessage, reason: string): Promise<void> {
