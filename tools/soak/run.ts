@@ -116,11 +116,11 @@ async function send(http: string, channel: string, traffic: Traffic, intervalMs:
   client.close()
 }
 
-function loopDelay(samples: readonly Sample[], quantileLabel: string): number {
+function loopDelay(samples: readonly Sample[], percentile: string): number {
   const found = samples.find(
-    ({ name, labels }) => name === 'broker_event_loop_delay_seconds' && labels === `quantile="${quantileLabel}"`,
+    ({ name, labels }) => name === 'broker_event_loop_lag_seconds' && labels === `percentile="${percentile}"`,
   )
-  if (found === undefined) throw new Error('the server has no metric broker_event_loop_delay_seconds')
+  if (found === undefined) throw new Error('the server has no metric broker_event_loop_lag_seconds')
   return found.value * 1000
 }
 
@@ -152,7 +152,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   for (let i = 0; traffic.onWay > 0 && i < 2_000; i++) await new Promise((resolve) => setTimeout(resolve, 10))
   stop.resolve(undefined)
   await Promise.all(polls)
-  const p99 = loopDelay(samples, '0.99')
+  const p99 = loopDelay(samples, '99')
   const { latencies } = traffic
   const latency = (p: number) => (latencies.length === 0 ? Number.NaN : quantile(latencies, p))
   return {
@@ -163,7 +163,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
     unknown: traffic.unknown,
     errors: traffic.errors,
     latencyMs: { p50: latency(0.5), p99: latency(0.99), max: latency(1) },
-    loopDelayMs: { p50: loopDelay(samples, '0.5'), p99, max: loopDelay(samples, '1') },
+    loopDelayMs: { p50: loopDelay(samples, '50'), p99, max: loopDelay(samples, '100') },
     seconds,
     withinBudget: p99 <= options.delayBudgetMs,
   }

@@ -32,10 +32,10 @@ test('M27 - the bundle and its registry entry have no problems, and equal source
   expect(bundle(product).equals(archive)).toBe(true)
 })
 
-test('M27 - the bundle has the manifest, the bridge and the license, and nothing else', () => {
+test('M27 - the bundle has the manifest, the icon, the bridge and the license, and nothing else', () => {
   const files = unzip(archive)
   const others = files.map(({ path }) => path).filter((path) => !/^server\/[a-z-]+\.js$/.test(path))
-  expect(others).toEqual(['manifest.json', 'server/package.json', 'LICENSE'])
+  expect(others).toEqual(['manifest.json', 'server/package.json', 'icon.png', 'LICENSE'])
   expect(JSON.parse(files[0]!.content.toString())).toMatchObject({
     manifest_version: '0.3',
     name: 'signalbox',

@@ -1,3 +1,5 @@
+import { spawnSync } from 'node:child_process'
+
 import { expect, test } from 'vitest'
 
 import { RequestDurations } from '../src/http/request-metrics.ts'
@@ -41,7 +43,8 @@ test("PROBE-4 - the names and types of the product's series are fixed", async ()
     'broker_commit_operations histogram',
     'broker_dead_lettered_total counter',
     'broker_errors_total counter',
-    'broker_event_loop_delay_seconds gauge',
+    'broker_event_loop_delay_seconds untyped',
+    'broker_event_loop_lag_seconds gauge',
     'broker_events_dropped_total counter',
     'broker_expired_total counter',
     'broker_limit_max gauge',
@@ -260,12 +263,14 @@ test('metrics - the delay of the event loop shows a block', async () => {
   const longestWhileBlocked = async () => {
     const until = performance.now() + 100
     while (performance.now() < until);
-    return (await scrape(api.url))['broker_event_loop_delay_seconds{quantile="1"}']
+    return (await scrape(api.url))['broker_event_loop_lag_seconds{percentile="100"}']
   }
   // The first block after a scrape may come before the histogram's timer has run at all.
   await expect.poll(longestWhileBlocked, { timeout: 20_000 }).toBeGreaterThan(0.05)
-  const median = (await scrape(api.url))['broker_event_loop_delay_seconds{quantile="0.5"}']
+  const page = await scrape(api.url)
+  const median = page['broker_event_loop_lag_seconds{percentile="50"}']
   expect(median).toBeGreaterThanOrEqual(0)
+  expect(page['broker_event_loop_delay_seconds{quantile="0.5"}']).toBe(median)
 })
 
 test('metrics - two servers in a process count apart', async () => {
@@ -275,4 +280,22 @@ test('metrics - two servers in a process count apart', async () => {
   const key = 'broker_messages_total{type="queues",direction="in"}'
   expect((await scrape(one.api.url))[key]).toBe(1)
   expect((await scrape(two.api.url))[key]).toBe(0)
+})
+
+test('metrics - promtool accepts every name, deprecated ones included', async () => {
+  const { api } = await serve()
+  const page = await (await fetch(`${api.url}/metrics`)).text()
+  const types = new Map([...page.matchAll(/^# TYPE (\w+) (\w+)$/gm)].map(([, name = '', type = '']) => [name, type]))
+  const typed = [...types].filter(([, type]) => type !== 'untyped')
+  // The rules of promtool that names can break, so that they are also checked where it is not installed.
+  expect(typed.filter(([name, type]) => (type === 'counter') !== name.endsWith('_total'))).toEqual([])
+  expect(typed.filter(([name]) => new RegExp(`^${name}\\{[^}]*quantile=`, 'm').test(page))).toEqual([])
+  expect([...types].filter(([, type]) => type === 'untyped').map(([name]) => name)).toEqual([
+    'broker_event_loop_delay_seconds',
+    'nodejs_active_resources_total',
+    'nodejs_active_handles_total',
+    'nodejs_active_requests_total',
+  ])
+  const checked = spawnSync('promtool', ['check', 'metrics'], { input: page, encoding: 'utf8' })
+  if (checked.error === undefined) expect(checked).toMatchObject({ status: 0, stdout: '', stderr: '' })
 })

@@ -14,24 +14,41 @@ function delay(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS - RESOLUTION_MS / 1000)
 }
 
+/** The percentiles, with the values of the label `quantile` of the deprecated series. */
+const PERCENTILES = [
+  { percentile: 50, quantile: '0.5' },
+  { percentile: 99, quantile: '0.99' },
+  { percentile: 100, quantile: '1' },
+] as const
+
 /**
- * Measures the delay of the event loop: quantiles since the previous scrape. Disposing of the
+ * Measures the delay of the event loop: percentiles since the previous scrape. Disposing of the
  * result stops the measurement.
  */
 export function eventLoopMetrics(registry: Registry): Disposable {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   histogram.enable()
-  const gauge = new Gauge({
-    name: 'broker_event_loop_delay_seconds',
-    help: 'Delay of the event loop since the previous scrape, by quantile; 1 is the maximum.',
-    labelNames: ['quantile'],
-    registers: [registry],
+  const registers = [registry]
+  const lag = new Gauge({
+    name: 'broker_event_loop_lag_seconds',
+    help: 'Delay of the event loop since the previous scrape, by percentile; 100 is the maximum.',
+    labelNames: ['percentile'],
+    registers,
     collect() {
-      gauge.set({ quantile: '0.5' }, delay(histogram.percentile(50)))
-      gauge.set({ quantile: '0.99' }, delay(histogram.percentile(99)))
-      gauge.set({ quantile: '1' }, histogram.count === 0 ? 0 : delay(histogram.max))
+      for (const { percentile, quantile } of PERCENTILES) {
+        const seconds = histogram.count === 0 ? 0 : delay(histogram.percentile(percentile))
+        lag.set({ percentile: String(percentile) }, seconds)
+        deprecated.set({ quantile }, seconds)
+      }
       histogram.reset()
     },
+  })
+  // Registered second: the registry reads it after the values were set.
+  const deprecated = new Gauge({
+    name: 'broker_event_loop_delay_seconds',
+    help: 'Deprecated, until the next minor version: broker_event_loop_lag_seconds has the same values.',
+    labelNames: ['quantile'],
+    registers,
   })
   return { [Symbol.dispose]: () => void histogram.disable() }
 }

@@ -17,6 +17,13 @@ import type { QueueMetricsOptions, QueueSource } from './queue-metrics.ts'
 import type { SeriesDescription } from './series-description.ts'
 import { describeSeries } from './series-description.ts'
 
+/**
+ * The types of deprecated series. promtool refuses a gauge with the label `quantile` or a name that ends with `_total`,
+ * and accepts both for a series without a type.
+ */
+const DEPRECATED_TYPES =
+  /^(# TYPE (?:broker_event_loop_delay_seconds|nodejs_active_(?:handles|requests|resources)_total)) gauge$/gm
+
 /** The server's metrics: their sources, and the page for Prometheus. */
 export class Metrics implements Disposable {
   readonly #registry = new Registry()
@@ -117,7 +124,7 @@ export class Metrics implements Disposable {
   async text(): Promise<string> {
     await Promise.all([this.#refreshEngine(), this.#refreshQueues()])
     const [broker, node] = await Promise.all([this.#registry.metrics(), processMetrics().metrics()])
-    return [broker, this.#requests.text(), node].join('\n')
+    return [broker, this.#requests.text(), node].join('\n').replaceAll(DEPRECATED_TYPES, '$1 untyped')
   }
 
   [Symbol.dispose](): void {
