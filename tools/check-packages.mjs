@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   globSync,
   mkdirSync,
   mkdtempSync,
@@ -49,31 +50,39 @@ function pack(packageFolder) {
   return join(folder, filename)
 }
 
+/** The packages of a host that offers tools. */
+const HOST_PACKAGES = ['@signalbox/broker-core', '@signalbox/http-kit', '@signalbox/connector-mcp']
+
+/** The packages whose declarations need no types of a storage library. */
+const ENGINE_PACKAGES = ['@signalbox/broker-core', '@signalbox/engine-embedded']
+
+/** The forms of `module` and `moduleResolution` that users of ES modules have. */
+const MODULES = [
+  ['node16', 'node16'],
+  ['nodenext', 'nodenext'],
+  ['esnext', 'bundler'],
+]
+
 /**
- * Compiles a program that imports the main entries of the packages in a folder without another package, and checks
- * their declarations too.
+ * Compiles a program that imports the main entries of packages in a folder without another package, and checks their
+ * declarations too.
  */
-function checkTypesWithout(absent, cwd) {
-  if (readdirSync(join(cwd, 'node_modules')).includes(absent)) throw new Error(`${absent} is installed in ${cwd}`)
-  writeFileSync(
-    join(cwd, 'consumer.ts'),
-    `import { createBroker } from '@signalbox/broker-core'
-import { createMcpFetchHandler, mcpConnector } from '@signalbox/connector-mcp'
-import { serveFetch } from '@signalbox/http-kit'
-export const all = [createBroker, createMcpFetchHandler, mcpConnector, serveFetch]
-`,
-  )
-  const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2024', '--module', 'nodenext']
-  const types = [
-    '--lib',
-    'es2024,esnext.disposable',
-    '--types',
-    'node',
-    '--typeRoots',
-    join(root, 'node_modules/@types'),
-  ]
+function checkTypesWithout(absent, cwd, names) {
+  if (existsSync(join(cwd, 'node_modules', absent))) throw new Error(`${absent} is installed in ${cwd}`)
+  const imports = names.map((name, i) => `import * as part${i} from '${name}'`)
+  const parts = names.map((_, i) => `part${i}`)
+  writeFileSync(join(cwd, 'consumer.mts'), `${imports.join('\n')}\nexport const all = [${parts.join(', ')}]\n`)
+  const types = ['--lib', 'es2024,esnext.disposable', '--types', 'node']
+  const roots = ['--typeRoots', join(root, 'node_modules/@types')]
   const compiler = join(root, 'node_modules/typescript/bin/tsc6')
-  execFileSync(process.execPath, [compiler, ...options, ...types, 'consumer.ts'], { cwd, stdio: 'inherit' })
+  for (const [module, resolution] of MODULES) {
+    const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2024']
+    const form = ['--module', module, '--moduleResolution', resolution]
+    execFileSync(process.execPath, [compiler, ...options, ...form, ...types, ...roots, 'consumer.mts'], {
+      cwd,
+      stdio: 'inherit',
+    })
+  }
 }
 
 /** Calls the host in a folder with the official client, and returns how many tools it has. */
@@ -117,9 +126,7 @@ try {
 
   const host = join(folder, 'host')
   mkdirSync(host)
-  const own = ['@signalbox/broker-core', '@signalbox/http-kit', '@signalbox/connector-mcp'].map(
-    (name) => tarballs[name],
-  )
+  const own = HOST_PACKAGES.map((name) => tarballs[name])
   writeFileSync(join(host, 'package.json'), '{"private": true, "type": "module"}\n')
   npm(['install', '--no-audit', '--no-fund', '--loglevel=error', ...own], host)
   const native = readdirSync(join(host, 'node_modules'), { recursive: true }).filter((path) =>
@@ -128,7 +135,7 @@ try {
   if (native.length > 0) throw new Error(`connector-mcp brings native code: ${native.join(', ')}`)
   const sdk = readdirSync(join(host, 'node_modules')).filter((name) => name === '@modelcontextprotocol')
   if (sdk.length > 0) throw new Error('connector-mcp brings the MCP SDK')
-  checkTypesWithout('fastify', host)
+  checkTypesWithout('fastify', host, HOST_PACKAGES)
   cpSync(join(root, 'tools/check-packages-host.mjs'), join(host, 'host.mjs'))
   const tools = await callHost(host)
   console.log(
@@ -139,6 +146,7 @@ try {
   mkdirSync(installed)
   writeFileSync(join(installed, 'package.json'), '{"private": true}\n')
   npm(['install', '--no-audit', '--no-fund', '--loglevel=error', ...Object.values(tarballs)], installed)
+  checkTypesWithout('@types/better-sqlite3', installed, ENGINE_PACKAGES)
   const version = execFileSync(join(installed, 'node_modules/.bin/signalbox'), ['--version'], {
     encoding: 'utf8',
     timeout: 60_000,

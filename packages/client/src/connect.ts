@@ -98,6 +98,7 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
   if (!Number.isInteger(retries) || retries < 0) {
     throw argumentError('retries', retries, 'a whole number of at least 0')
   }
+  checkRuntime()
   const retryForMs = milliseconds('retryFor', retryFor)
   if (retryForMs > MAX_RETRY_FOR_MS) throw argumentError('retryFor', retryFor, '0 to 90 seconds')
   const closing = new AbortController()
@@ -142,6 +143,12 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/** An older runtime would fail at the first call, with an error that does not name the reason. */
+function checkRuntime(): void {
+  if (typeof globalThis.crypto !== 'undefined' && typeof AbortSignal.any === 'function') return
+  throw new SignalboxError('RUNTIME_UNSUPPORTED', '@signalbox/client needs Node 20.3, or a browser of 2024, or newer')
 }
 
 async function closeAll(context: ClientContext, closing: AbortController): Promise<void> {

@@ -8,6 +8,7 @@ export const CLIENT_ERRORS = {
   NOT_FOUND: 'the server has no such path: its connector is off, or the URL is not that of a Signalbox server',
   REQUEST_REJECTED: 'the responder rejected the command or query',
   RESPONSE_INVALID: 'the answer has another form than answers of Signalbox',
+  RUNTIME_UNSUPPORTED: 'Node is older than 20.3, or the browser than 2024',
   TIMEOUT: 'the server did not answer in time',
   UNREACHABLE: 'no connection to the server, or it broke before the answer',
 } as const

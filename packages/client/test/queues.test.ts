@@ -1,5 +1,5 @@
 import { until } from '@signalbox/testkit/until'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 
 import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect } from '../src/index.ts'
@@ -117,4 +117,10 @@ test('queues - an aborted signal ends a receive', async () => {
   const receiving = client().queue('empty').receive({ wait: '60s', signal: abort.signal }).next()
   abort.abort(new Error('enough'))
   await expect(receiving).rejects.toThrow('enough')
+})
+
+test('queues - an old runtime is named in one line, before the first call', () => {
+  vi.stubGlobal('crypto', undefined)
+  onTestFinished(() => void vi.unstubAllGlobals())
+  expect(() => connect('http://127.0.0.1:2')).toThrow('@signalbox/client needs Node 20.3')
 })

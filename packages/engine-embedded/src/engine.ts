@@ -4,7 +4,7 @@ import { ChannelRegistry } from './channel-registry.ts'
 import type { LiveChannel } from './channel-registry.ts'
 import { EmbeddedChannels } from './channels.ts'
 import { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
-import type { EmbeddedEngineOptions, Settings } from './options.ts'
+import type { EmbeddedEngineOptions, Retries, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import { EmbeddedQueues } from './queues/embedded-queues.ts'
 import { EmbeddedRequests } from './requests.ts'
@@ -52,7 +52,8 @@ export function openEmbeddedEngine(options: EmbeddedEngineOptions): Promise<Embe
 export async function openEngine(
   options: EmbeddedEngineOptions,
   faults: Int32Array | undefined,
-  retries = RETRIES,
+  // Its type is not that of the store: the declarations must not need the types of the storage library.
+  retries: Retries = RETRIES,
 ): Promise<EmbeddedEngine> {
   const settings = settingsOf(options)
   const store = await Store.open(settings, faults, retries)

@@ -46,6 +46,16 @@ export interface EmbeddedEngineProblem {
   readonly error?: unknown
 }
 
+/** The timing of reopening a failed store. */
+export interface Retries {
+  /** The wait before the store is reopened, in ms; doubles after each failure, up to `lastMs`. */
+  readonly firstMs: number
+  readonly lastMs: number
+  /** The number of failures without `steadyMs` of work in between, after which the store stays closed. */
+  readonly limit: number
+  readonly steadyMs: number
+}
+
 /** The options with all defaults. */
 export type Settings = Required<EmbeddedEngineOptions>
 

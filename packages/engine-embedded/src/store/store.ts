@@ -4,7 +4,7 @@ import { messageOf } from '@signalbox/broker-core/internal'
 import type Database from 'better-sqlite3'
 import { stat } from 'node:fs/promises'
 
-import type { Settings } from '../options.ts'
+import type { Retries, Settings } from '../options.ts'
 import type { ActivityOperation, OperationKind, OperationOf, ResultOf } from '../writer/operations.ts'
 import type { GroupReply, WriterSettings } from '../writer/thread-messages.ts'
 import { Reserve } from '../writer/reserve.ts'
@@ -24,16 +24,6 @@ import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
  */
 const PROBE_MS = 5_000
 const SOON_MS = 1_000
-
-/** The timing of reopening a failed store. */
-export interface Retries {
-  /** The wait before the store is reopened, in ms; doubles after each failure, up to `lastMs`. */
-  readonly firstMs: number
-  readonly lastMs: number
-  /** The number of failures without `steadyMs` of work in between, after which the store stays closed. */
-  readonly limit: number
-  readonly steadyMs: number
-}
 
 export const RETRIES: Retries = { firstMs: 100, lastMs: 5_000, limit: 10, steadyMs: 60_000 }
 
