@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -101,4 +101,28 @@ describe('examples - mount-mcp', () => {
     await again.close()
     expect(await stop(second.child)).toBe(0)
   })
+})
+
+test('examples - the authenticator of the guide makes your users callers, and refuses others', async () => {
+  const page = await readFile(join(ROOT, 'docs/guides/embedding.md'), 'utf8')
+  const [, code = ''] = /<!-- snippet: authenticator -->\s+```ts\n(.*?)```/s.exec(page) ?? []
+  const store = join(folder, 'authenticated')
+  const program = join(ROOT, 'examples', `authenticated-${process.pid}.mts`)
+  await writeFile(program, code.replace('./data', store).replace('port: 3000', 'port: 0'))
+  try {
+    const child = spawn(process.execPath, ['--conditions=@signalbox/source', program], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
+    children.push(child)
+    const [line] = await once(child.stdout, 'data')
+    const call = async (session: string) => {
+      const headers = { 'content-type': 'application/json', authorization: `Bearer ${session}` }
+      const body = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
+      return (await fetch(`${String(line).trim()}/mcp`, { method: 'POST', headers, body })).json()
+    }
+    expect(await call('session-of-ann')).toMatchObject({ result: {} })
+    expect(await call('session-of-bob')).toMatchObject({ error: { code: -32010 } })
+  } finally {
+    await rm(program)
+  }
 })

@@ -79,7 +79,12 @@ export function configurationPage(): string {
     '- **Keys** of the file may be in upper or lower case.',
     '',
     ...wrapped(
-      'An invalid value, an unknown key or an unknown flag stops the start with exit code 2. stderr has one line for each, with the value and the allowed values. Unknown environment variables with a prefix of Signalbox (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `NATS_`, `CONNECTORS…`, …) are errors too. The log of the start names other variables that look like a misspelt setting, such as `HTTP_PRT`, with the nearest setting. Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are ignored.',
+      'An invalid value, an unknown key or an unknown flag stops the start with exit code 2. stderr has one line for each, with the value and the allowed values. Unknown environment variables with a prefix of Signalbox (`AUTHENTICATION_`, `STORE_`, `QUEUE_`, `CORS_`, `NATS_`, `CONNECTORS…`, …) are errors too. Variables that Kubernetes sets for services (`STORE_SERVICE_HOST`) are ignored.',
+      WIDTH,
+    ),
+    '',
+    ...wrapped(
+      'Other variables that look like a misspelt setting, such as `HTTP_PRT`, have no effect. The log of the start names them with the nearest setting.',
       WIDTH,
     ),
   ]
