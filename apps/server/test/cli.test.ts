@@ -1,3 +1,4 @@
+// cspell:ignore agnts HTPP SHUTDWN stroe
 import { readFileSync, writeFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
 import { join } from 'node:path'

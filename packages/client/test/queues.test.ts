@@ -1,3 +1,4 @@
+// cspell:ignore unstub
 import { until } from '@signalbox/testkit/until'
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 

@@ -56,13 +56,13 @@ export function restoreStore(backup: string, folder: string): Backup {
       const others = readdirSync(target.folder).filter((name) => !LOCK_FILES.test(name))
       if (others.length > 0) {
         const reason = `it contains ${others[0]}; move all files away, or choose another folder`
-        throw unrestorable(target.folder, reason)
+        throw notRestored(target.folder, reason)
       }
       checkPages(database, source)
       return copy(database, source, target.data)
     } catch (error) {
       if (!(error instanceof EmbeddedEngineError) || error.code !== 'BACKUP_UNWRITABLE') throw error
-      throw unrestorable(target.folder, messageOf(error.cause), error.cause)
+      throw notRestored(target.folder, messageOf(error.cause), error.cause)
     } finally {
       lock.release()
     }
@@ -77,7 +77,7 @@ function makeTarget(folder: string): void {
   try {
     makeFolder(folder)
   } catch (error) {
-    throw unrestorable(folder, messageOf(error), error)
+    throw notRestored(folder, messageOf(error), error)
   }
 }
 
@@ -91,7 +91,7 @@ function checkPages(database: Database.Database, file: string): void {
   if (result !== 'ok') throw damaged(file, String(result).replaceAll('\n', ' '))
 }
 
-function unrestorable(folder: string, reason: string, cause?: unknown): EmbeddedEngineError {
+function notRestored(folder: string, reason: string, cause?: unknown): EmbeddedEngineError {
   const problem = `cannot restore the backup: ${folder}: ${reason}`
   return new EmbeddedEngineError('RESTORE_UNWRITABLE', problem, folder, { cause })
 }
