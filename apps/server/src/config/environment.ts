@@ -86,7 +86,7 @@ function startsWithOneOf(name: string, prefixes: readonly string[]): boolean {
   return prefixes.some((prefix) => name.startsWith(prefix))
 }
 
-/** `HTPP_PORT=9091` has the name of a service link: only the value, `tcp://…`, distinguishes them. */
+/** Misspelt, `HTTP_PORT=9091` can have the name of a service link: only the value, `tcp://…`, distinguishes them. */
 function isServiceLink(name: string, value: string): boolean {
   return SERVICE_LINK.test(name) && (/_SERVICE_/.test(name) || /^(?:tcp|udp|sctp):/.test(value))
 }
