@@ -19,7 +19,7 @@ const UNPRINTABLE: AgentCard = {
   registered_by: 'me',
   registered_at: '',
   last_seen: '',
-  metadata: {
+  capabilities: {
     toJSON() {
       throw new Error('unprintable')
     },

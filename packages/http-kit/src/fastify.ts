@@ -38,7 +38,7 @@ export function withPlugin<C extends Connector>(
 export function closeUnread(app: FastifyInstance): void {
   app.addHook('onResponse', ({ raw }, _reply, done) => {
     if (!raw.complete) {
-      const timer = setTimeout(() => raw.socket.destroy(), LINGER_MS)
+      const timer = setTimeout(() => raw.destroy(), LINGER_MS)
       timer.unref()
       raw.once('end', () => clearTimeout(timer))
       raw.once('close', () => clearTimeout(timer))

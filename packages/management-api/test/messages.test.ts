@@ -103,10 +103,10 @@ test('messages - a search ends after 10,000 messages and says where it continues
 test('messages - one message is shown whole, by sequence or by id', async () => {
   const { get, broker } = await manage()
   const { queues, eventsStore } = broker.as(SENDER)
-  const tags = Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [`tag ${i}`, '<img onerror=alert(1)>']))
+  const tags = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`tag ${i}`, '<img onerror=alert(1)>']))
   const { id } = await queues.send('q', { body: text('x'.repeat(200_000)), metadata: 'm'.repeat(2_000), tags })
   const shown = await get('/api/messages?type=queues&channel=q')
-  expect(shown.data.items[0]).toMatchObject({ tag_count: 10_000, truncated: true })
+  expect(shown.data.items[0]).toMatchObject({ tag_count: 256, truncated: true })
   expect(Object.keys(shown.data.items[0].tags)).toHaveLength(64)
   expect(shown.data.items[0].metadata).toHaveLength(1_024)
   for (const query of ['sequence=1', `id=${id}`, `sequence=1&id=${id}`]) {

@@ -23,7 +23,7 @@ export const channelList = defineTool({
   title: 'List channels',
   description:
     'Lists the channels, by type and name. The same name may exist with several types. ' +
-    'Returns a JSON array of {name, type, is_active}; active is a channel that was used in the last 5 minutes. For counts, use channel_info.',
+    'Returns a JSON array of {name, type, is_active}; active: used in the last 5 minutes. For counts, use channel_info.',
   input: Type.Object(
     {
       type: Type.Optional(argument.channelType('Only channels of this type.')),

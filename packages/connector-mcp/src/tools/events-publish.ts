@@ -37,7 +37,7 @@ export const eventsStorePublish = defineTool({
   name: 'events_store_publish',
   title: 'Store an event',
   description:
-    'Appends an event to an events store, for repeated reads with events_store_read and events_store_read_latest. ' +
+    'Appends an event to an events store, for repeated reads with events_store_read. ' +
     'For a message that one consumer receives, use queue_send.',
   input: Type.Object(
     {

@@ -10,7 +10,7 @@ export const queueSend = defineTool({
   name: 'queue_send',
   title: 'Send to a queue',
   description:
-    'Stores a message until one consumer receives it. Use it to delegate work. To notify all current subscribers, use events_publish; ' +
+    'Stores a message until one consumer receives it. To notify all current subscribers, use events_publish; ' +
     'for a history that can be read again, events_store_publish; to wait for the outcome, command_send or query_send.',
   input: Type.Object(
     {
@@ -23,7 +23,7 @@ export const queueSend = defineTool({
       max_receive_count: Type.Optional(
         Type.Integer({
           description:
-            'Receives without acknowledgment before the message moves to dead_letter_queue, which is required too.',
+            'Receives without acknowledgment before the message moves to dead_letter_queue (required too).',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,

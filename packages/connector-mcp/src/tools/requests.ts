@@ -20,7 +20,7 @@ export const commandSend = defineTool({
   name: 'command_send',
   title: 'Send a command',
   description:
-    'Sends a command to a subscriber and waits until it is executed. To get data back, use query_send; for work that may be done later, queue_send. ' +
+    'Sends a command to a subscriber and waits until it is executed. To get data back, use query_send; for work later, queue_send. ' +
     'Fails if no subscriber answers in time.',
   input: Type.Object(
     {

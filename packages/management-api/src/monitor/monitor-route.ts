@@ -1,5 +1,5 @@
 import { compileQuery } from '@signalbox/http-kit'
-import type { FastifyInstance, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 
 import type { OperatorAdmission } from '../access/operator-admission.ts'
 import { managementRefusal } from '../access/management-exchange.ts'
@@ -31,6 +31,7 @@ export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmiss
       onRequest: [tokenHook, admission.hook('ReadOnly', url)],
       async handler(request, reply) {
         const upgrade = upgrades.of(request)
+        if (upgrade === undefined) throw upgradeRequired(request)
         const filter = monitorFilter(readQuery(queryOf(request)))
         if (!monitors.hasRoom)
           throw new ManagementError('MONITOR_LIMIT', 'the maximum number of monitors is open; close one first')
@@ -47,4 +48,17 @@ export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmiss
       },
     })
   }
+}
+
+/** Returns the refusal of a plain GET, by which clients whose handshake failed learn what is wrong with the query. */
+function upgradeRequired(request: FastifyRequest): ManagementError {
+  let problem = ''
+  try {
+    monitorFilter(readQuery(queryOf(request)))
+  } catch (error) {
+    if (!(error instanceof ManagementError)) throw error
+    problem = `; ${error.message}`
+  }
+  const text = `this path serves WebSockets only; connect with a WebSocket client${problem}`
+  return new ManagementError('UPGRADE_REQUIRED', text)
 }

@@ -9,7 +9,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import type * as WebSockets from 'ws'
 import type { WebSocket, WebSocketServer } from 'ws'
 
-import { ManagementError, upgradeFailed } from '../errors.ts'
+import { upgradeFailed } from '../errors.ts'
 import { selectSubprotocol } from './subprotocols.ts'
 
 const require = createRequire(import.meta.url)
@@ -76,11 +76,9 @@ export class Upgrades {
     app.routing(request, response)
   }
 
-  /** Returns the upgrade that a request asks for. @throws ManagementError UPGRADE_REQUIRED if it asks for none */
-  of({ raw }: FastifyRequest): Upgrade {
-    const upgrade = this.#upgrades.get(raw)
-    if (upgrade !== undefined) return upgrade
-    throw new ManagementError('UPGRADE_REQUIRED', 'this path serves WebSockets only; connect with a WebSocket client')
+  /** Returns the upgrade that a request asks for; undefined if it asks for none. */
+  of({ raw }: FastifyRequest): Upgrade | undefined {
+    return this.#upgrades.get(raw)
   }
 
   /**
