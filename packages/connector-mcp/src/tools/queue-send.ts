@@ -22,8 +22,7 @@ export const queueSend = defineTool({
       expiration_seconds: argument.seconds('Seconds until an unreceived message is dropped; 0 is never.'),
       max_receive_count: Type.Optional(
         Type.Integer({
-          description:
-            'Receives without acknowledgment before the message moves to dead_letter_queue (required too).',
+          description: 'Receives without acknowledgment before the message moves to dead_letter_queue (required too).',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
