@@ -223,11 +223,9 @@ describe('M7 - arguments are strict', () => {
   })
 
   test('limits - a call takes 256 tags, and the text for one more names the limit', async () => {
-    const tags = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, '']))
-    expect(await bench.call('queue_send', { channel: 'c', body: '', tags: tags(256) })).toMatchObject({
-      isError: false,
-    })
-    const error = await bench.refused('queue_send', { channel: 'c', body: '', tags: tags(257) })
+    const tags = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`k${i}`, '']))
+    expect(await bench.call('queue_send', { channel: 'c', body: '', tags })).toMatchObject({ isError: false })
+    const error = await bench.refused('queue_send', { channel: 'c', body: '', tags: { ...tags, more: '' } })
     expect(problemsOf(error)).toEqual([
       { argument: 'tags', given: 'an object', allowed: 'an object whose values are strings, with at most 256 keys' },
     ])

@@ -33,14 +33,14 @@ export const MAX_JSON_KEYS = 100_000
 export const MAX_JSON_PARTS = 200_000
 
 /** The most commas, and so about the most elements of all arrays, in one JSON text from a caller or an agent. */
-export const MAX_JSON_COMMAS = 1_000_000
+const MAX_JSON_COMMAS = 1_000_000
 
 /** The longest number in a JSON text, in characters: the time to read one grows with the square of its length. */
-export const MAX_JSON_NUMBER = 1_000
+const MAX_JSON_NUMBER = 1_000
 
 /** The most keys and commas in a request, outside a free-form member such as the parameters of an agent. */
-export const MAX_REQUEST_KEYS = 1_000
-export const MAX_REQUEST_COMMAS = 10_000
+const MAX_REQUEST_KEYS = 1_000
+const MAX_REQUEST_COMMAS = 10_000
 
 /** Returns the limits of a text from a caller or an agent, by the keys that lead to its free-form member. */
 export function scanLimits(limits: JsonLimits): ScanLimits {

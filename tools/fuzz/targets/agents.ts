@@ -72,7 +72,7 @@ export const agentTargets = [
       const answer = resultOf(() => agentAnswer('a', reply), JsonRpcError)
       // Every forwarded text becomes part of a Signalbox answer, which must stay JSON.
       if (answer !== undefined) JSON.parse(`{"a":${'result' in answer ? answer.result : answer.error}}`)
-      JSON.parse(`{${resultMembers(agentOutcome('a', reply))}}`)
+      JSON.parse(`{${String(resultMembers(agentOutcome('a', reply)))}}`)
     },
   }),
   parserTarget({

@@ -2,7 +2,7 @@ import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
 /** Returns the memory of the container, or of the machine if the container has no limit, in bytes. */
-export function machineMemory(): number {
+function machineMemory(): number {
   const container = process.constrainedMemory()
   const machine = totalmem()
   // Without a limit Node returns 0, or a number larger than any memory.
@@ -13,7 +13,7 @@ export function machineMemory(): number {
  * Returns the memory that limits derive from, in bytes: V8's heap limit, or the container's memory if that is less. By
  * default V8 takes half of the container's memory for the heap; the rest is for buffers, code and threads.
  */
-export function usableMemory(): number {
+function usableMemory(): number {
   return Math.min(getHeapStatistics().heap_size_limit, machineMemory())
 }
 

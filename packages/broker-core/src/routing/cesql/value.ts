@@ -21,7 +21,7 @@ export const MAX_STRING_LENGTH = 65_536
  * return, and the work of LIKE. A step takes about 20 ns at most. Without the limit, an expression reads a long attribute
  * hundreds of times.
  */
-export const MAX_STEPS = 524_288
+const MAX_STEPS = 524_288
 
 /** One evaluation: its event, its first error, and its steps so far. */
 export interface CesqlRun {
