@@ -20,9 +20,6 @@ const STATELESS = '2026-07-28'
 const NEEDS_FIXTURE = 'needs a tool of the suite'
 
 const KNOWN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'connector server-session-lifecycle': {
-    'server-session-terminated-returns-404': 'the server stores no sessions, so none can end (M2)',
-  },
   'connector server-stateless': {
     'sep-2575-server-rejects-undeclared-capability': NEEDS_FIXTURE,
     'sep-2575-missing-capability-http-400': NEEDS_FIXTURE,

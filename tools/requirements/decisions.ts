@@ -13,7 +13,7 @@ export const DECISIONS: readonly Requirement[] = [
   }),
   ...record('0002-mcp.md', {
     M1: 'initialize negotiates the version; every response carries MCP-Protocol-Version; an unknown one in the header is 400',
-    M2: 'session ids are issued, accepted and echoed, and no state is kept per session; DELETE /mcp is 200',
+    M2: 'session ids are issued, accepted and echoed, and no state is kept per session; DELETE /mcp is 405',
     M3: 'GET /mcp is an SSE stream for clients that accept one, else 406; over the limit 503',
     M4: 'notifications and client responses are 202; a request method without id is 400 and not executed',
     M5: 'a client that disconnects ends its queue_receive and loses no message; other tools continue; notifications/cancelled is honored',

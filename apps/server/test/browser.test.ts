@@ -160,7 +160,7 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
     const withSession = { ...AS_JSON, 'mcp-session-id': session }
     const ping = { method: 'POST', body: '{"jsonrpc":"2.0","id":2,"method":"ping"}' }
     expect(await page.run(fetching(url, { ...ping, headers: withSession }))).toMatchObject({ status: 200 })
-    expect(await page.run(fetching(url, { method: 'DELETE', headers: withSession }))).toMatchObject({ status: 200 })
+    expect(await page.run(fetching(url, { method: 'DELETE', headers: withSession }))).toMatchObject({ status: 405 })
     // Not in the table: the browser does not even send the call.
     expect(await page.run(fetching(url, { ...ping, headers: { ...AS_JSON, 'x-other': '1' } }))).toBe(UNREADABLE)
     expect(await page.run(fetching(url, { ...ping, method: 'PUT', headers: AS_JSON }))).toBe(UNREADABLE)

@@ -66,7 +66,7 @@ import { newSessionId } from './wire/session.ts'
 import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
-/** The endpoint for `POST`, `GET` and `DELETE /mcp` over a broker. */
+/** The endpoint for `POST` and `GET /mcp` over a broker. */
 export class McpEndpoint {
   readonly streams: OpenStreams
   readonly operations: McpOperations
@@ -167,10 +167,11 @@ export class McpEndpoint {
     if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
     const exchange = new McpExchange(request, response, headers, this.#exchanges)
     const { method } = request
-    if (method === 'GET' || method === 'DELETE') exchange.method = method
+    const isOlder = method === 'GET' || method === 'DELETE'
+    if (isOlder) exchange.method = method
     if (method === 'POST') this.#endpoint.admit(exchange, this.#post)
     // The OAuth mode challenges every request without a valid token, with any method.
-    else if (this.protectedResource !== undefined || allowedMethods(exchange) === undefined) {
+    else if (this.protectedResource !== undefined || (isOlder && !exchange.revision.stateless)) {
       this.#endpoint.admit(exchange, this.#withoutBody)
     } else refuseMethod(exchange)
   }
@@ -344,8 +345,8 @@ export class McpEndpoint {
   }
 
   readonly #withoutBody = (exchange: McpExchange, caller: ConnectionCaller): void => {
-    const { request } = exchange
-    if (allowedMethods(exchange) !== undefined) {
+    // A DELETE ends a session in the older revisions. There is nothing to end: no state is kept per session.
+    if (exchange.request.method !== 'GET' || exchange.revision.stateless) {
       refuseMethod(exchange)
       return
     }
@@ -356,9 +357,7 @@ export class McpEndpoint {
       exchange.fail(error instanceof JsonRpcError ? error : internalError(error))
       return
     }
-    if (request.method === 'DELETE') {
-      exchange.empty(200)
-    } else if (!exchange.accepted.events) {
+    if (!exchange.accepted.events) {
       const text = 'invalid request: GET opens an event stream; add text/event-stream to the Accept header'
       exchange.fail(new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 }))
     } else if (this.#openStream(exchange, caller) !== undefined) {
@@ -403,14 +402,9 @@ export class McpEndpoint {
   }
 }
 
-/** Returns the methods of the request's revision for the header `Allow`; `undefined` if the request has one of them. */
-function allowedMethods({ request: { method }, revision }: McpExchange): string | undefined {
-  if (revision.stateless) return 'POST'
-  return method === 'GET' || method === 'DELETE' ? undefined : 'GET, POST, DELETE'
-}
-
+/** Refuses a method, with those of the request's revision in the header `Allow`. */
 function refuseMethod(exchange: McpExchange): void {
-  exchange.empty(405, 'error', { Allow: allowedMethods(exchange) })
+  exchange.empty(405, 'error', { Allow: exchange.revision.stateless ? 'POST' : 'GET, POST' })
 }
 
 /** Returns the members of an object as JSON text without the braces. */

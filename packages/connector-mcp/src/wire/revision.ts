@@ -24,7 +24,7 @@ export type ResultType = 'complete' | 'task' | 'input_required'
 export interface Revision {
   /** The value of `MCP-Protocol-Version`. */
   readonly version: string
-  /** `true` if each request is independent: no `initialize`, sessions, GET and DELETE. */
+  /** `true` if each request is independent: no `initialize`, sessions and GET. */
   readonly stateless: boolean
   /** Returns the server's name in the form of this revision. */
   implementation(info: ServerInfo): ServerInfo
