@@ -35,6 +35,7 @@ describe('M19 a call becomes a task', () => {
     answer('done')
     const { result, ...completed } = await node.until(task.taskId, 'completed')
     expect(result).toEqual({
+      resultType: 'complete',
       content: [{ type: 'text', text: 'done' }],
       isError: false,
       structuredContent: { reply: 'done', metadata: '', tags: {} },

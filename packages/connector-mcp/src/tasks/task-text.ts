@@ -24,11 +24,15 @@ export function detailedMembers({ id, record, result }: StoredTask, pollInterval
     case 'input_required':
       return `${task},"inputRequests":${JSON.stringify(record.requests ?? {})}`
     case 'completed':
-      // The text is copied, so that large numbers in a result stay exact.
-      return `${task},"result":${decodeText(result) ?? '{}'}`
+      return `${task},"result":${callResult(decodeText(result) ?? '{}')}`
     case 'failed':
       return `${task},"error":${JSON.stringify(record.error ?? {})}`
     default:
       return task
   }
+}
+
+/** Returns a stored result in the form of revision 2026-07-28. The text is copied, so that large numbers stay exact. */
+function callResult(stored: string): string {
+  return `{"resultType":"complete"${stored === '{}' ? '' : ','}${stored.slice(1)}`
 }
