@@ -29,12 +29,13 @@ export function refuseCursor(params: JsonObject | undefined, id: string): void {
 
 /**
  * Returns the tasks in the filter of a `subscriptions/listen`; `undefined` if it names none.
- * @throws JsonRpcError -32602 if the filter or its `taskIds` are not valid
+ * @throws JsonRpcError -32602 if the filter is missing, or it or its `taskIds` are not valid
  */
 export function readWatchedTasks(params: JsonObject | undefined, id: string): readonly string[] | undefined {
   const filter = params?.['notifications']
-  if (filter === undefined) return undefined
-  if (!isJsonObject(filter)) throw invalidParams('subscriptions/listen: notifications must be an object', id)
+  if (!isJsonObject(filter)) {
+    throw invalidParams('subscriptions/listen: notifications must be an object, such as {"taskIds": ["…"]}', id)
+  }
   const { taskIds } = filter
   if (taskIds === undefined) return undefined
   if (Array.isArray(taskIds) && taskIds.length <= MAX_WATCHED && taskIds.every((each) => typeof each === 'string')) {

@@ -8,6 +8,7 @@ import { ask, callTool, META } from './stateless-client.ts'
 
 const VERSION = 'io.modelcontextprotocol/protocolVersion'
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities'
+const CLIENT_INFO = 'io.modelcontextprotocol/clientInfo'
 
 /** None of these tests leaves anything behind. */
 let host: McpHost
@@ -43,18 +44,21 @@ describe('M16 recognition', () => {
     ['a version that is not a string', { ...META, [VERSION]: 20260728 }],
     ['no capabilities', without(CAPABILITIES)],
     ['capabilities that are not an object', { ...META, [CAPABILITIES]: [] }],
+    ['a clientInfo that is text', { ...META, [CLIENT_INFO]: 'x' }],
+    ['a clientInfo that is null', { ...META, [CLIENT_INFO]: null }],
+    ['a clientInfo without a version', { ...META, [CLIENT_INFO]: { name: 'x' } }],
   ])('M16 - a request whose header names 2026-07-28 is 400 with -32602: %s', async (_name, meta) => {
     const answer = await send(meta, MODERN)
     expect(answer.status).toBe(400)
     expect(rpc(answer)).toMatchObject({ id: 'x', error: { code: -32602 } })
     expect(rpc(answer).error?.message).toMatch(
-      /_meta\["io\.modelcontextprotocol\/(protocolVersion|clientCapabilities)"\]/,
+      /_meta\["io\.modelcontextprotocol\/(protocolVersion|clientCapabilities|clientInfo)"\]/,
     )
     expect(answer.headers.get('mcp-protocol-version')).toBe('2026-07-28')
   })
 
   test('M16 - a request without clientInfo, with unknown members and with a session id is served', async () => {
-    const meta = { ...without('io.modelcontextprotocol/clientInfo'), 'com.example/x': 1 }
+    const meta = { ...without(CLIENT_INFO), 'com.example/x': 1 }
     const answer = await send(meta, { ...MODERN, 'MCP-Session-Id': 'a b', 'Last-Event-ID': '3' })
     expect(answer.status).toBe(200)
     expect(answer.headers.get('mcp-session-id')).toBeNull()

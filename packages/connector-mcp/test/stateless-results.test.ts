@@ -147,11 +147,17 @@ describe('M17 subscriptions/listen', () => {
     ])
   })
 
-  test('M17 - without an Accept that names event streams it is 406, and a filter must be an object', async () => {
-    const json = await ask(host, 'subscriptions/listen', {}, { headers: { Accept: 'application/json' } })
+  test('M17 - without an Accept that names event streams it is 406, and a filter is required', async () => {
+    const params = { notifications: {} }
+    const json = await ask(host, 'subscriptions/listen', params, { headers: { Accept: 'application/json' } })
     expect([json.status, rpc(json).error?.code]).toEqual([406, -32600])
-    const filter = await ask(host, 'subscriptions/listen', { notifications: 'all' })
-    expect(rpc(filter).error?.code).toBe(-32602)
+    for (const wrong of [{}, { notifications: null }, { notifications: 'all' }, { notifications: [] }]) {
+      const { error } = rpc(await ask(host, 'subscriptions/listen', wrong))
+      expect(error, JSON.stringify(wrong)).toMatchObject({
+        code: -32602,
+        message: expect.stringContaining('notifications must be an object'),
+      })
+    }
   })
 })
 

@@ -10,9 +10,11 @@ import { MCP_CODES } from './codes.ts'
 import { checkMirroredHeaders, headerMismatch } from './mirrored-headers.ts'
 import { STATELESS_REVISION, SUPPORTED_VERSIONS } from './revisions.ts'
 
-/** The members of `_meta` that each request of revision 2026-07-28 carries. */
+/** The members of `_meta` in requests of revision 2026-07-28. */
 const META = {
   protocolVersion: 'io.modelcontextprotocol/protocolVersion',
+  /** Optional. */
+  clientInfo: 'io.modelcontextprotocol/clientInfo',
   clientCapabilities: 'io.modelcontextprotocol/clientCapabilities',
 } as const
 
@@ -50,8 +52,16 @@ export function checkStateless(headers: IncomingHttpHeaders, message: JsonRpcMes
   if (!isJsonObject(meta?.[META.clientCapabilities])) {
     throw missing(META.clientCapabilities, 'an object, such as {}')
   }
+  const info = meta[META.clientInfo]
+  if (info !== undefined && !isImplementation(info)) {
+    throw missing(META.clientInfo, 'an object with the strings name and version, or left out')
+  }
   checkMirroredHeaders(headers, message)
   return meta
+}
+
+function isImplementation(info: unknown): boolean {
+  return isJsonObject(info) && typeof info['name'] === 'string' && typeof info['version'] === 'string'
 }
 
 function checkVersion(headers: IncomingHttpHeaders, meta: JsonObject | undefined): void {
