@@ -31,6 +31,11 @@ export function allowedBy(schema: TSchema): string {
   }
 }
 
+/** Returns `true` if a schema allows any text, so that each value can be sent as text. */
+export function takesText(schema: TSchema): boolean {
+  return Reflect.get(schema, 'type') === 'string' && !Reflect.has(schema, 'enum')
+}
+
 /** Returns the error of a refinement for a value of the right type. */
 export function refusal(schema: TSchema, value: unknown): string | undefined {
   if (!Type.IsRefine(schema) || !isOfType(schema, value)) return undefined

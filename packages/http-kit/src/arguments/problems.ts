@@ -2,7 +2,7 @@ import { shownText } from '@signalbox/broker-core/internal'
 import type { TObject, TSchema } from 'typebox'
 import { Check } from 'typebox/schema'
 
-import { allowedBy, isOfType, refusal } from './allowed.ts'
+import { allowedBy, isOfType, refusal, takesText } from './allowed.ts'
 
 /** One problem with the arguments of a call. */
 export interface ArgumentProblem {
@@ -63,7 +63,8 @@ function valueProblems(argument: string, schema: TSchema, value: unknown): reado
   if (Check(schema, value)) return []
   const parts = wrongParts(argument, schema, value)
   if (parts.length > 0) return parts
-  return [{ argument, given: shownValue(value), allowed: refusal(schema, value) ?? allowedBy(schema) }]
+  const allowed = refusal(schema, value) ?? allowedBy(schema)
+  return [{ argument, given: shownValue(value), allowed: takesText(schema) ? `${allowed}${asText(value)}` : allowed }]
 }
 
 /** Written by hand: TypeBox's own error list takes half a minute for an array of five million numbers. */
@@ -75,9 +76,36 @@ function wrongParts(argument: string, schema: TSchema, value: unknown): readonly
     if (problems.length >= MAX_PROBLEMS) break
     const part: unknown = Reflect.get(value, key)
     if (typeof part === 'string') continue
-    problems.push({ argument: `${argument}.${name(key)}`, given: shownValue(part), allowed: 'a string' })
+    problems.push({ argument: `${argument}.${name(key)}`, given: shownValue(part), allowed: `a string${asText(part)}` })
   }
   return problems
+}
+
+/** The most characters of a caller's value that are repeated as text. */
+const MAX_EXAMPLE = 200
+
+/** Returns how to send a value as text, for a caller that sent JSON; empty if the value is text already. */
+function asText(value: unknown): string {
+  if (typeof value === 'string' || value === null) return ''
+  const json = shortJson(value)
+  if (json === undefined) return ': send its JSON as text, in quotes and escaped'
+  const text = shownText(json, MAX_EXAMPLE)
+  return typeof value === 'object' ? `: send the JSON as text, ${text}` : `: send ${text}`
+}
+
+/** Returns a value as JSON; `undefined` if it is long. The work for a large value ends early. */
+function shortJson(value: unknown): string | undefined {
+  let left = MAX_EXAMPLE
+  try {
+    const json = JSON.stringify(value, (key, part: unknown) => {
+      left -= key.length + (typeof part === 'string' ? part.length : 1)
+      if (left < 0) throw new RangeError('the value is long')
+      return part
+    })
+    return json.length > MAX_EXAMPLE ? undefined : json
+  } catch {
+    return undefined
+  }
 }
 
 /** Shortens a key from the caller for an error message, on one line. */
