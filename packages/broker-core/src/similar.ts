@@ -16,7 +16,7 @@ export function closest(name: string, candidates: readonly string[], mistakes: n
   let bestDistance = mistakes + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - name.length) >= bestDistance) continue
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase())
+    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), bestDistance)
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
@@ -25,7 +25,8 @@ export function closest(name: string, candidates: readonly string[], mistakes: n
   return best
 }
 
-function editDistance(a: string, b: string): number {
+/** Returns the number of mistakes between two texts; a number of at least `enough` if there are so many. */
+function editDistance(a: string, b: string, enough: number): number {
   let before: readonly number[] = []
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 0; i < a.length; i++) {
@@ -37,6 +38,13 @@ function editDistance(a: string, b: string): number {
     }
     before = row
     row = next
+    // A swap counts from the row before the last one.
+    if (Math.min(...before, ...row) >= enough) return enough
   }
   return row.at(-1) ?? 0
+}
+
+/** Returns the number of mistakes with which a name of this length can still be recognized. */
+export function plausibleMistakes(name: string): number {
+  return Math.min(2, Math.floor(name.length / 3))
 }

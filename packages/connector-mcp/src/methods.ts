@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core/internal'
+import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcRequest, ScannedMessage } from '@signalbox/http-kit'
 import {
   idKey,
@@ -96,8 +96,30 @@ export function readTool(tools: ReadonlyMap<string, Tool>, params: JsonObject | 
   const tool = tools.get(name)
   if (tool !== undefined) return tool
   const allowed = [...tools.keys()]
-  throw invalidParams(`tools/call: unknown tool ${shownText(name)}; allowed are ${allowed.join(', ')}`, id, { allowed })
+  const meant = similarTool(name, allowed)
+  const unknown = `unknown tool ${shownText(name)};${meant === undefined ? '' : ` did you mean ${meant}?`}`
+  throw invalidParams(`tools/call: ${unknown} allowed are ${allowed.join(', ')}`, id, { allowed })
 }
+
+/** Returns the tool that a model may mean by a name in another style, with a prefix of its host, or with a mistake. */
+function similarTool(name: string, allowed: readonly string[]): string | undefined {
+  if (name.length > MAX_TOOL_NAME) return undefined
+  const snake = name
+    .replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_')
+    .replaceAll(/[-. /]/g, '_')
+    .toLowerCase()
+  return (
+    allowed.find((tool) => snake.endsWith(tool) || inOrder(tool) === inOrder(snake)) ??
+    closest(snake, allowed, plausibleMistakes(snake))
+  )
+}
+
+function inOrder(name: string): string {
+  return name.split('_').toSorted().join('_')
+}
+
+/** The most characters of a tool's name in common hosts. */
+const MAX_TOOL_NAME = 128
 
 /**
  * Returns the unchecked arguments; an empty object if there are none.

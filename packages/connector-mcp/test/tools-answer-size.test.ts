@@ -86,7 +86,12 @@ describe('Pages - an answer over HTTP', () => {
     expect(content).toHaveLength(2)
     expect(JSON.parse(content[0].text)).toEqual([{ body: first, metadata: '', tags: {} }])
     expect(content[1].text).toContain('up to 9 more messages')
-    expect(structuredContent).toEqual({ messages: [{ metadata: '', tags: {} }], bodies: 'in text', more: true })
+    expect(structuredContent).toEqual({
+      messages: [{ metadata: '', tags: {} }],
+      bodies: 'in text',
+      more: true,
+      note: expect.stringContaining('up to 9 more messages'),
+    })
   })
 
   test('is one event for a client that reads only event streams', async () => {

@@ -51,7 +51,7 @@ async function call(name: string, args: Record<string, unknown>): Promise<CallTo
 }
 
 function textOf({ content }: CallToolResult): string {
-  expect(content).toEqual([{ type: 'text', text: expect.any(String) }])
+  for (const block of content) expect(block).toEqual({ type: 'text', text: expect.any(String) })
   return (content[0] as { text: string }).text
 }
 

@@ -61,6 +61,7 @@ describe('tools - events_store_publish', () => {
 
   test('C5 - a repeated message_id is reported as a duplicate and stored once', async () => {
     const args = { channel: 'log.once', body: 'b', tags: { message_id: 'e-1' } }
+    await bench.user.channels.create('events_store', 'log.once')
     const first = await bench.call('events_store_publish', args)
     const second = await bench.call('events_store_publish', args)
     expect(second.structuredContent).toEqual({ ...first.structuredContent, duplicate: true })

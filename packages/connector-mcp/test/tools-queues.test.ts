@@ -18,10 +18,13 @@ const bodies = (messages: unknown) => (messages as { body: string }[]).map(({ bo
 
 describe('tools - queue_send', () => {
   test('TOOL-1, M10 - confirms naming the queue, and says where the message is', async () => {
-    const { text, isError, structuredContent } = await bench.call('queue_send', { channel: 'orders.eu', body: 'one' })
-    expect(isError).toBe(false)
-    expect(text).toBe('Message sent to queue "orders.eu".')
-    expect(structuredContent).toEqual({ channel: 'orders.eu', id: expect.any(String), sequence: 1, duplicate: false })
+    const first = await bench.call('queue_send', { channel: 'orders.eu', body: 'one' })
+    const sent = { text: 'Message sent to queue "orders.eu".', isError: false }
+    const content = { channel: 'orders.eu', id: expect.any(String), sequence: 1, duplicate: false }
+    const hint = 'Queue "orders.eu" did not exist; this call created it. channel_list shows the others.'
+    expect(first).toEqual({ ...sent, hint, structuredContent: { ...content, note: hint } })
+    const second = await bench.call('queue_send', { channel: 'orders.eu', body: 'two' })
+    expect(second).toEqual({ ...sent, structuredContent: { ...content, sequence: 2 } })
   })
 
   test('TOOL-2 - a delayed message is invisible until its time, and the confirmation states this', async () => {
@@ -94,6 +97,7 @@ describe('tools - queue_send', () => {
   })
 
   test('C5 - a repeated message_id is reported as a duplicate, and stored once for each channel', async () => {
+    await bench.user.channels.create('queues', 'twice')
     const args = { channel: 'twice', body: 'b', tags: { message_id: 'order-1' } }
     const first = await bench.call('queue_send', args)
     const second = await bench.call('queue_send', args)

@@ -152,3 +152,26 @@ describe.each([
     expect(text).toContain('MESSAGE_TOO_LARGE')
   })
 })
+
+describe('tools - hosts that show only text', () => {
+  test('M10 - the metadata, the tags and the encoding of a reply are in a second text', async () => {
+    const reply = { body: new Uint8Array([0xff]), metadata: 'v2', tags: { unit: 'EUR' } }
+    await bench.user.queries.subscribe('bytes', {}, () => reply)
+    const { text, hint, structuredContent } = await bench.call('query_send', { channel: 'bytes', body: 'x' })
+    expect(text).toBe('/w==')
+    expect(hint).toBe(
+      'The reply is not UTF-8 text, so it is shown as base64.\nIts metadata: v2\nIts tags: {"unit":"EUR"}',
+    )
+    const { body: _body, ...others } = reply
+    expect(structuredContent).toEqual({ reply: '/w==', body_encoding: 'base64', ...others })
+  })
+
+  test('M10 - the counts of channel_info are in a second text', async () => {
+    await bench.user.queues.send('counted', { body: 'x' })
+    await bench.user.eventsStore.publish('counted', { body: 'x' })
+    const queue = await bench.call('channel_info', { channel: 'counted', type: 'queues' })
+    expect(queue.hint).toBe('Also: waiting 1, delayed 0, in_flight 0, dead_lettered 0.')
+    const store = await bench.call('channel_info', { channel: 'counted', type: 'events_store' })
+    expect(store.hint).toBe('Also: first_sequence 1, last_sequence 1.')
+  })
+})

@@ -141,6 +141,19 @@ test('S4, M10 - the error for a missing channel names only types under which the
   expect(error.message).toMatch(/the name exists as queues$/)
 })
 
+test('S4, M10 - a similar name is one that the caller may list, and nothing is said of channels that it may not list', async () => {
+  const { broker, system } = await openGuarded(policy({ actions: 'list', channels: 'orders.*' }))
+  await system.queues.send('orders.eu', text('x'))
+  await system.queues.send('secret', text('x'))
+  const { channels } = broker.as(ALICE)
+  expect((await channels.notFound('queues', 'orders.us')).message).toMatch(/; a similar name is "orders.eu"$/)
+  expect((await channels.notFound('queues', 'secrets')).message).toMatch(/of type queues$/)
+  const asked = ['orders.us', 'orders.eu', 'secrets', 'secret', '_AGENTS_.x']
+  expect(asked.filter((name) => channels.isMissing('queues', name))).toEqual(['orders.us'])
+  expect(await channels.subscribers('events', 'secret')).toBeUndefined()
+  expect(await channels.subscribers('events', 'orders.none')).toBe(0)
+})
+
 test('S4 - copies that the routing table makes are the operator’s, not the sender’s', async () => {
   const { broker, system } = await openGuarded(policy({ channels: 'orders' }), {}, [
     { key: 'orders', routes: 'events_store:archive' },

@@ -7,6 +7,7 @@ import { channelOfCursor, cursorOfChannel, firstOf, inPageOrder } from '../chann
 import type { ChannelName, ChannelOptions, ChannelState } from '../engine/channel-engine.ts'
 import { BrokerError } from '../errors.ts'
 import { inTurns } from '../in-turns.ts'
+import { closest, plausibleMistakes } from '../similar.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
 
@@ -134,26 +135,69 @@ export class Channels {
     return access.run('list', type, channel, async () => {
       access.channel('list', type, channel)
       const state = await access.engine.channels.info(type, channel)
-      if (!state) throw this.notFound(type, channel)
+      if (!state) throw await this.notFound(type, channel)
       return withActivity(state)
     })
   }
 
-  /**
-   * Returns the CHANNEL_NOT_FOUND error for a channel. It lists the other types that have this name and that the caller
-   * may see.
-   */
-  notFound(type: ChannelType, channel: string): BrokerError {
+  /** Returns `true` if the caller may list such a channel, and there is none. Fast, from memory. */
+  isMissing(type: ChannelType, channel: string): boolean {
+    return !this.#access.engine.channels.exists(type, channel) && this.#access.sees(type, channel)
+  }
+
+  /** Returns the number of subscribers that this node knows; `undefined` if the caller may not list the channel. */
+  async subscribers(type: ChannelType, channel: string): Promise<number | undefined> {
     const { engine } = this.#access
-    const types = CHANNEL_TYPES.filter(
-      (each) => each !== type && engine.channels.exists(each, channel) && this.#access.sees(each, channel),
-    )
-    const elsewhere = types.length === 0 ? '' : `; the name exists as ${types.join(' and ')}`
+    return this.#access.sees(type, channel)
+      ? ((await engine.channels.info(type, channel))?.subscribers ?? 0)
+      : undefined
+  }
+
+  /** Returns the CHANNEL_NOT_FOUND error for a channel, with {@link elsewhere}. */
+  async notFound(type: ChannelType, channel: string): Promise<BrokerError> {
+    const types = this.#otherTypes(type, channel)
+    const elsewhere = await this.elsewhere(type, channel)
     return new BrokerError(
       'CHANNEL_NOT_FOUND',
-      `there is no channel ${JSON.stringify(channel)} of type ${type}${elsewhere}`,
+      `there is no channel ${JSON.stringify(channel)} of type ${type}${elsewhere === undefined ? '' : `; ${elsewhere}`}`,
       { channel, type, ...(types.length === 0 ? {} : { types }) },
     )
+  }
+
+  /**
+   * Returns what a caller may have meant by a name: the other types that have it, or else a similar name of the same
+   * type, if the caller may list them.
+   */
+  async elsewhere(type: ChannelType, channel: string): Promise<string | undefined> {
+    const types = this.#otherTypes(type, channel)
+    if (types.length > 0) return `the name exists as ${types.join(' and ')}`
+    const similar = await this.#similar(type, channel)
+    return similar === undefined ? undefined : `a similar name is ${JSON.stringify(similar)}`
+  }
+
+  #otherTypes(type: ChannelType, channel: string): readonly ChannelType[] {
+    const { channels } = this.#access.engine
+    return CHANNEL_TYPES.filter(
+      (each) => each !== type && channels.exists(each, channel) && this.#access.sees(each, channel),
+    )
+  }
+
+  /**
+   * Returns the existing channel of a type whose name is most similar to another name, if one is close and the caller
+   * may list it. Names that differ in numbers only are not similar.
+   */
+  async #similar(type: ChannelType, name: string): Promise<string | undefined> {
+    const { engine } = this.#access
+    const mistakes = plausibleMistakes(name)
+    const known = withoutNumbers(name)
+    let best: string | undefined
+    await inTurns(await engine.channels.names(type), ({ name: other }) => {
+      if (Math.abs(other.length - name.length) > mistakes || withoutNumbers(other) === known) return
+      if (!this.#access.sees(type, other)) return
+      const candidates = best === undefined ? [other] : [best, other]
+      best = closest(name, candidates, mistakes)
+    })
+    return best
   }
 
   /** Creates a channel; returns false if it exists already. The first use of a channel also creates it. */
@@ -183,4 +227,8 @@ export class Channels {
 
 function withActivity(state: ChannelState): ChannelInfo {
   return { ...state, isActive: state.subscribers > 0 || Date.now() - state.lastActivity < ACTIVE_MS }
+}
+
+function withoutNumbers(name: string): string {
+  return name.replaceAll(/\d+/g, '#')
 }

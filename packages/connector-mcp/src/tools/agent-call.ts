@@ -37,7 +37,7 @@ export async function forward(
   context.broker.authorize('call', 'agents', agentId)
   const problem = hopsProblem(context.hops)
   if (problem !== undefined) return failure(`AGENT_LOOP: The call was refused: ${problem}.`)
-  if (!(await agents.get(agentId))) return agentNotFound(agentId)
+  if (!(await agents.get(agentId))) return agentNotFound(agents, agentId, context)
   const awaited = `the reply of agent ${JSON.stringify(agentId)}`
   try {
     const reply = await withProgress(context, awaited, () =>

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import { setImmediate as otherWork } from 'node:timers/promises'
 
-import { shownText } from '@signalbox/broker-core/internal'
+import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
 import { argument, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
@@ -23,10 +23,22 @@ export function agentId() {
   return argument.text('An agent_id from agent_list.')
 }
 
-/** Returns the outcome for an unknown id, which a model may have misspelled or found elsewhere. */
-export function agentNotFound(agentId: string): ToolOutcome {
+/** The agents among which a misspelt one is looked for. */
+const LOOKED_AT = 1_000
+
+/** Returns the outcome for an unknown id, which a model may have misspelled, or taken from the name of an agent. */
+export async function agentNotFound(
+  agents: AgentDirectory,
+  agentId: string,
+  { broker }: ToolContext,
+): Promise<ToolOutcome> {
+  const cards = await agents.list({ limit: LOOKED_AT })
+  const seen = cards.filter((card) => broker.permits('list', 'agents', card.agent_id))
+  const named = seen.find(({ name }) => name.toLowerCase() === agentId.toLowerCase())?.agent_id
+  const ids = seen.map((card) => card.agent_id)
+  const meant = named ?? closest(agentId, ids, plausibleMistakes(agentId))
   return failure(
-    `AGENT_NOT_FOUND: There is no agent ${shownText(agentId, 128)}. Call agent_list to see the registered agents.`,
+    `AGENT_NOT_FOUND: There is no agent ${shownText(agentId, 128)}.${meant === undefined ? '' : ` Did you mean ${JSON.stringify(meant)}?`} Call agent_list to see the registered agents.`,
   )
 }
 
@@ -147,10 +159,10 @@ export function agentInfo(agents: AgentDirectory): Tool {
     output: Type.Object({ agent_id: Type.String(), name: Type.String() }),
     annotations: READS,
     needs: { action: 'list', patterns: ['agents'] },
-    async run({ agent_id }, { broker }) {
-      broker.authorize('list', 'agents', agent_id)
+    async run({ agent_id }, context) {
+      context.broker.authorize('list', 'agents', agent_id)
       const card = await agents.get(agent_id)
-      return card ? objectOutcome(card) : agentNotFound(agent_id)
+      return card ? objectOutcome(card) : agentNotFound(agents, agent_id, context)
     },
   })
 }

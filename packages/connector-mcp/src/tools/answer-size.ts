@@ -28,7 +28,7 @@ export class AnswerLimit {
    * @param asked The number of messages that the caller asked for
    * @param remedy A sentence that says how to get the others
    */
-  rest(count: number, asked: number, remedy: string): MissingMessages | undefined {
+  rest(count: number, asked: number, remedy: string): ResultNote | undefined {
     if (!this.#isReached) return undefined
     const left = asked - count
     return {
@@ -38,11 +38,16 @@ export class AnswerLimit {
   }
 }
 
-/** A note about messages that do not fit into a result. */
-export interface MissingMessages {
-  readonly more: true
+/** A note about the messages of a result. */
+export interface ResultNote {
+  /** `true` if there are more that do not fit. @default false */
+  readonly more?: true
   readonly hint: string
 }
+
+/** The note of structured content without bodies. */
+const BODIES_ONLY_IN_TEXT =
+  'The bodies are large, so they are only in the text of this result. Those of fewer messages may fit here too.'
 
 const BODIES_IN_TEXT = { bodies: 'in text' } as const
 
@@ -58,10 +63,10 @@ export function messagesOutcome<Item extends { readonly message: MessageContent 
   name: 'messages' | 'events',
   items: readonly Item[],
   others: (item: Item) => object,
-  missing?: MissingMessages,
+  note?: ResultNote,
 ): ToolOutcome {
-  const hint = missing === undefined ? {} : { hint: missing.hint }
-  const more = missing === undefined ? '' : ',"more":true'
+  const hint = note === undefined ? {} : { hint: note.hint }
+  const more = note === undefined ? '' : `,${membersOf(note).slice(1, -1)}`
   if (items.reduce((sum, { message }) => sum + bytesOf(message), 0) < LONG_TEXT_BYTES / 2) {
     const text = JSON.stringify(items.map((item) => ({ ...messageShape(item.message), ...others(item) })))
     return { text, ...hint, isError: false, structuredContent: `{"${name}":${text}${more}}` }
@@ -78,9 +83,15 @@ export function messagesOutcome<Item extends { readonly message: MessageContent 
   const structuredContent = TextParts.json({
     [name]: shapes,
     ...BODIES_IN_TEXT,
-    ...(missing === undefined ? {} : { more: true }),
+    ...(note?.more === true ? { more: true } : {}),
+    note: note === undefined ? BODIES_ONLY_IN_TEXT : `${note.hint} ${BODIES_ONLY_IN_TEXT}`,
   })
   return { text, ...hint, isError: false, structuredContent }
+}
+
+/** Returns the members that structured content repeats from the hint, for hosts that show nothing else. */
+function membersOf({ more, hint }: ResultNote): string {
+  return JSON.stringify({ more, note: hint })
 }
 
 function bytesOf({ body, metadata, tags }: MessageContent): number {

@@ -1,9 +1,13 @@
 import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
-import type { BrokerError, BrokerErrorCode, BrokerHandle, PolicyAction } from '@signalbox/broker-core'
+import type { BrokerError, BrokerErrorCode, BrokerHandle, ChannelType, PolicyAction } from '@signalbox/broker-core'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
+import type { ResultNote } from './answer-size.ts'
 import { failure } from './results.ts'
 import type { Tool, ToolOutcome } from './tool.ts'
+
+const NO_SUBSCRIBER_ADVICE =
+  'No subscriber received the request, so it is safe to send it again when a subscriber runs. Check the channel name.'
 
 /**
  * The result of each Broker error at this connector. Advice: a result with `isError: true`, whose text is the code,
@@ -28,10 +32,7 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
     advice: 'Send less, split the content into several messages, or send a reference to it.',
   },
   QUEUE_FULL: { advice: 'Receive some of its messages first (queue_receive), or wait and send again.' },
-  NO_SUBSCRIBER: {
-    advice:
-      'No subscriber received the request, so it is safe to send it again when a subscriber runs. Check the channel name.',
-  },
+  NO_SUBSCRIBER: { advice: NO_SUBSCRIBER_ADVICE },
   REQUEST_TIMEOUT: {
     advice:
       'A subscriber received the request and may still execute it. Repeat the request only if that is safe, and use a larger timeout_seconds.',
@@ -82,6 +83,31 @@ function refused(tool: string, { message, details }: BrokerError): JsonRpcError 
   return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid arguments for ${tool}: ${message}`, {
     data: { problems: [{ argument, allowed: message }] },
   })
+}
+
+/**
+ * Returns the note of a result without messages if its channel does not exist: a misspelt name looks like an empty
+ * channel. `undefined` if the channel exists, or the caller may not list it.
+ */
+export async function emptyNote(
+  { channels }: BrokerHandle,
+  type: ChannelType,
+  channel: string,
+): Promise<ResultNote | undefined> {
+  if (!channels.isMissing(type, channel)) return undefined
+  return { hint: sentence((await channels.notFound(type, channel)).message) }
+}
+
+/** Adds to the failure of a request without a subscriber where the name exists, or a similar one. */
+export async function withoutSubscriber(
+  error: BrokerError,
+  { channels }: BrokerHandle,
+  type: ChannelType,
+  channel: string,
+): Promise<ToolOutcome> {
+  const elsewhere = await channels.elsewhere(type, channel)
+  const more = elsewhere === undefined ? '' : ` ${sentence(elsewhere)}`
+  return failure(`${error.code}: ${sentence(error.message)} ${NO_SUBSCRIBER_ADVICE}${more}`)
 }
 
 function sentence(message: string): string {

@@ -8,11 +8,10 @@ import {
   channelDescriptor,
   channelInfoOutput,
   channelInfoResult,
-  channelInfoStructure,
   channelsOutput,
-  confirmation,
   listOutcome,
   MAX_LISTED,
+  storedCounts,
 } from './results.ts'
 
 /** Size of one page, in bytes. A longer list continues on the next page. */
@@ -52,7 +51,7 @@ export const channelInfo = defineTool({
   title: 'Show one channel',
   description:
     'Returns a JSON object {name, type, is_active, incoming, outgoing} with the counts of accepted and delivered messages. ' +
-    'The structured content adds the state of a queue or an events store.',
+    'Also returns the state of a queue or an events store.',
   input: Type.Object(
     { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
     { additionalProperties: false },
@@ -62,6 +61,14 @@ export const channelInfo = defineTool({
   needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run({ channel, type }, { broker }) {
     const info = await broker.channels.info(type, channel)
-    return confirmation(JSON.stringify(channelInfoResult(info)), channelInfoStructure(info))
+    const result = channelInfoResult(info)
+    const counts = storedCounts(info)
+    const shown = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
+    return {
+      text: JSON.stringify(result),
+      ...(shown.length === 0 ? {} : { hint: `Also: ${shown.join(', ')}.` }),
+      isError: false,
+      structuredContent: { ...result, ...counts },
+    }
   },
 })

@@ -47,8 +47,10 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     rule: source.rule,
     refused: (problems) => invalidArguments(name, problems),
   })
+  // Clients also check the structured content of a refusal, which has the problems and no other member.
+  const { required: _required, ...outputSchema } = output
   return {
-    definition: { name, title, description, inputSchema: { ...input }, outputSchema: { ...output }, annotations },
+    definition: { name, title, description, inputSchema: { ...input }, outputSchema, annotations },
     needs,
     ownTimeout,
     onDisconnect,

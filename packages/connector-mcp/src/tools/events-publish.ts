@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 
 import { ADDS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation } from './results.ts'
+import { notedConfirmation, noteOutput } from './results.ts'
 
 export const eventsPublish = defineTool({
   name: 'events_publish',
@@ -24,12 +24,18 @@ export const eventsPublish = defineTool({
   output: Type.Object({
     channel: Type.String(),
     id: Type.String(),
+    note: noteOutput,
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['events'] },
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
     const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
-    return confirmation(`Event published to channel ${JSON.stringify(channel)}.`, { channel, id })
+    const name = JSON.stringify(channel)
+    const hint =
+      (await broker.channels.subscribers('events', channel)) === 0
+        ? `This node knows 0 subscribers of events channel ${name}, so the event probably reached none. It is not stored: for events that must not be lost, use events_store_publish.`
+        : undefined
+    return notedConfirmation(`Event published to channel ${name}.`, { channel, id }, hint)
   },
 })
 
@@ -54,16 +60,22 @@ export const eventsStorePublish = defineTool({
     sequence: Type.Integer(),
     timestamp: Type.String(),
     duplicate: Type.Boolean(),
+    note: noteOutput,
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['events_store'] },
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+    const isNew = broker.channels.isMissing('events_store', channel)
     const stored = await broker.eventsStore.publish(channel, { body: encodeText(body), metadata, tags })
     const { id, sequence, duplicate } = stored
     const name = JSON.stringify(channel)
     const done = duplicate
       ? `Events store ${name} already has an event with this message_id, with sequence ${sequence}; no event was added.`
       : `Event stored in events store ${name} with sequence ${sequence}.`
-    return confirmation(done, { channel, id, sequence, timestamp: isoTime(stored.timestamp), duplicate })
+    const hint = isNew
+      ? `Events store ${name} did not exist; this call created it. channel_list shows the others.`
+      : undefined
+    const content = { channel, id, sequence, timestamp: isoTime(stored.timestamp), duplicate }
+    return notedConfirmation(done, content, hint)
   },
 })

@@ -3,8 +3,9 @@ import { argument, isoTime, parseTimestamp, shownValue } from '@signalbox/http-k
 import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
-import type { MissingMessages } from './answer-size.ts'
+import type { ResultNote } from './answer-size.ts'
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'
+import { emptyNote } from './broker-failures.ts'
 import { defineTool } from './define-tool.ts'
 import { eventsOutput } from './results.ts'
 import type { ToolOutcome } from './tool.ts'
@@ -55,7 +56,8 @@ export const eventsStoreRead = defineTool({
     })
     const next = (events.at(-1)?.sequence ?? 0) + 1
     const remedy = `To continue, call events_store_read with from_sequence ${next}.`
-    return eventsOutcome(events, limit.rest(events.length, max_messages, remedy))
+    const rest = limit.rest(events.length, max_messages, remedy)
+    return eventsOutcome(events, events.length > 0 ? rest : await emptyNote(broker, 'events_store', channel))
   },
 })
 
@@ -86,15 +88,16 @@ export const eventsStoreReadLatest = defineTool({
     const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, ...limit.bound })
     const before = events.at(-1)?.sequence ?? 0
     const remedy = `For the events before sequence ${before}, call events_store_read with an earlier from_sequence.`
-    return eventsOutcome(events, limit.rest(events.length, count, remedy))
+    const rest = limit.rest(events.length, count, remedy)
+    return eventsOutcome(events, events.length > 0 ? rest : await emptyNote(broker, 'events_store', channel))
   },
 })
 
-function eventsOutcome(events: readonly StoredEvent[], missing: MissingMessages | undefined): ToolOutcome {
+function eventsOutcome(events: readonly StoredEvent[], note: ResultNote | undefined): ToolOutcome {
   return messagesOutcome(
     'events',
     events.map((message) => ({ message })),
     ({ message: { sequence, timestamp } }) => ({ sequence, timestamp: isoTime(timestamp) }),
-    missing,
+    note,
   )
 }

@@ -3,6 +3,7 @@ import { Type } from 'typebox'
 
 import { READS } from './annotations.ts'
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'
+import { emptyNote } from './broker-failures.ts'
 import { defineTool } from './define-tool.ts'
 import { messagesOutput } from './results.ts'
 
@@ -24,12 +25,13 @@ export const queuePeek = defineTool({
   async run({ channel, max_messages }, { broker, maxAnswerBytes }) {
     const limit = new AnswerLimit(maxAnswerBytes)
     const messages = await broker.queues.peek(channel, { maxMessages: max_messages, ...limit.bound })
-    const missing = limit.rest(messages.length, max_messages, 'Receive these with queue_receive to see the next ones.')
+    const rest = limit.rest(messages.length, max_messages, 'Receive these with queue_receive to see the next ones.')
+    const note = messages.length > 0 ? rest : await emptyNote(broker, 'queues', channel)
     return messagesOutcome(
       'messages',
       messages.map((message) => ({ message })),
       () => ({}),
-      missing,
+      note,
     )
   },
 })

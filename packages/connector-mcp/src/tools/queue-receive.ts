@@ -4,6 +4,7 @@ import { Type } from 'typebox'
 
 import { REMOVES } from './annotations.ts'
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'
+import { emptyNote } from './broker-failures.ts'
 import { defineTool } from './define-tool.ts'
 import { MAX_LEASE_SECONDS } from './queue-settle.ts'
 import { leasedMessagesOutput, messagesOutput } from './results.ts'
@@ -104,8 +105,9 @@ async function receive(
   const limit = new AnswerLimit(context.maxAnswerBytes)
   const deliveries = await lease(args, leaseMs, context, limit)
   const remedy = 'The others are still in the queue; call queue_receive again to get them.'
-  const missing = limit.rest(deliveries.length, args.max_messages, remedy)
-  return [deliveries, messagesOutcome('messages', deliveries, others, missing)]
+  const rest = limit.rest(deliveries.length, args.max_messages, remedy)
+  const note = deliveries.length > 0 ? rest : await emptyNote(context.broker, 'queues', args.channel)
+  return [deliveries, messagesOutcome('messages', deliveries, others, note)]
 }
 
 function lease(

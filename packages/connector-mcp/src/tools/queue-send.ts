@@ -4,7 +4,7 @@ import { Type } from 'typebox'
 
 import { ADDS } from './annotations.ts'
 import { defineTool } from './define-tool.ts'
-import { confirmation } from './results.ts'
+import { notedConfirmation, noteOutput } from './results.ts'
 
 export const queueSend = defineTool({
   name: 'queue_send',
@@ -38,6 +38,7 @@ export const queueSend = defineTool({
     sequence: Type.Integer(),
     duplicate: Type.Boolean(),
     warning: Type.Optional(Type.String()),
+    note: noteOutput,
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['queues'] },
@@ -47,6 +48,7 @@ export const queueSend = defineTool({
       : undefined,
   async run(args, { broker }) {
     const { channel, metadata = '', tags = {}, delay_seconds = 0, expiration_seconds = 0 } = args
+    const isNew = broker.channels.isMissing('queues', channel)
     const { id, sequence, duplicate } = await broker.queues.send(channel, {
       body: encodeText(args.body),
       metadata,
@@ -61,8 +63,11 @@ export const queueSend = defineTool({
       ? `Queue ${queue} already has a message with this message_id; no message was added.`
       : `Message sent to queue ${queue}${delay_seconds > 0 ? `; it becomes visible in ${delay_seconds} s` : ''}.`
     const warning = deadLetterWarning(args)
-    if (warning === undefined) return confirmation(done, { channel, id, sequence, duplicate })
-    return confirmation(`${done} ${warning}`, { channel, id, sequence, duplicate, warning })
+    const hint = isNew
+      ? `Queue ${queue} did not exist; this call created it. channel_list shows the others.`
+      : undefined
+    if (warning === undefined) return notedConfirmation(done, { channel, id, sequence, duplicate }, hint)
+    return notedConfirmation(`${done} ${warning}`, { channel, id, sequence, duplicate, warning }, hint)
   },
 })
 

@@ -1,9 +1,10 @@
 import type { BrokerHandle, Reply, RequestType } from '@signalbox/broker-core'
-import { encodeText } from '@signalbox/broker-core'
+import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { argument, bodyText } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import { ACTS, ASKS } from './annotations.ts'
+import { withoutSubscriber } from './broker-failures.ts'
 import { defineTool } from './define-tool.ts'
 import { confirmation, failure, replyOutcome, replyOutput } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
@@ -93,7 +94,7 @@ function request(
     { body: encodeText(body), metadata, tags },
     { timeoutMs: timeoutSeconds * 1000, signal, callerGone },
   )
-  return outcomeOf(reply, `${WHAT[type]} on channel ${JSON.stringify(channel)}`, context, answered)
+  return outcomeOf(reply, type, channel, context, answered)
 }
 
 /**
@@ -102,15 +103,18 @@ function request(
  */
 async function outcomeOf(
   awaitedReply: Promise<Reply>,
-  where: string,
+  type: RequestType,
+  channel: string,
   context: ToolContext,
   answered: (reply: Reply) => ToolOutcome,
 ): Promise<ToolOutcome> {
+  const where = `${WHAT[type]} on channel ${JSON.stringify(channel)}`
   const awaited = `the answer to the ${where}`
   try {
     const reply = await withProgress(context, awaited, () => awaitedReply)
     return reply.executed ? answered(reply) : failure(`REJECTED: The subscriber rejected the ${where}: ${reply.error}`)
   } catch (error) {
+    if (isBrokerError(error, 'NO_SUBSCRIBER')) return withoutSubscriber(error, context.broker, type, channel)
     return cancelledOutcome(error, context, awaited)
   }
 }

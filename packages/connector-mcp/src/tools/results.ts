@@ -16,14 +16,9 @@ export function channelInfoResult({ name, type, isActive, incoming, outgoing }: 
   return { name, type, is_active: isActive, incoming, outgoing }
 }
 
-/**
- * Returns the structured content of `channel_info`: the fields of the text, and the counts of a queue or an events
- * store.
- */
-export function channelInfoStructure(info: ChannelInfo) {
-  const { queue, eventsStore } = info
+/** Returns the counts of a queue or an events store, by name. */
+export function storedCounts({ queue, eventsStore }: ChannelInfo): Readonly<Record<string, number>> {
   return {
-    ...channelInfoResult(info),
     ...(queue === undefined
       ? {}
       : {
@@ -61,10 +56,27 @@ export function listOutcome(name: 'channels' | 'agents', list: string, later: La
   }
 }
 
-/** Returns the payload of a reply as the text. A payload that is too large to be repeated is in the text only. */
-export function replyOutcome(reply: string, others: object): ToolOutcome {
-  const structuredContent = fitsTwice(reply) ? { reply, ...others } : { ...others, ...BODIES_IN_TEXT }
-  return { text: reply, isError: false, structuredContent }
+/** The parts of a reply in addition to its body. */
+interface ReplyParts {
+  readonly body_encoding?: 'base64'
+  readonly metadata: string
+  readonly tags: Tags
+}
+
+/**
+ * Returns the payload of a reply as the text, and its other parts in a hint. A payload that is too large to be repeated
+ * is in the text only.
+ */
+export function replyOutcome(reply: string, parts: ReplyParts): ToolOutcome {
+  const structuredContent = fitsTwice(reply) ? { reply, ...parts } : { ...parts, ...BODIES_IN_TEXT }
+  const { body_encoding, metadata, tags } = parts
+  const hints = [
+    ...(body_encoding === undefined ? [] : ['The reply is not UTF-8 text, so it is shown as base64.']),
+    ...(metadata === '' ? [] : [`Its metadata: ${metadata}`]),
+    ...(Object.keys(tags).length === 0 ? [] : [`Its tags: ${JSON.stringify(tags)}`]),
+  ]
+  const hint = hints.length === 0 ? {} : { hint: hints.join('\n') }
+  return { text: reply, ...hint, isError: false, structuredContent }
 }
 
 /** Returns a reply that is JSON text, as {@link replyOutcome} does. */
@@ -73,7 +85,7 @@ export function jsonReplyOutcome(reply: string): ToolOutcome {
   return { text: reply, isError: false, structuredContent }
 }
 
-const BODIES_IN_TEXT = { bodies: 'in text' }
+const BODIES_IN_TEXT = { bodies: 'in text', note: 'The reply is large, so it is only in the text of this result.' }
 
 export function objectOutcome(object: object): ToolOutcome {
   return { text: JSON.stringify(object), isError: false, structuredContent: object }
@@ -82,6 +94,12 @@ export function objectOutcome(object: object): ToolOutcome {
 /** @param structuredContent An object, or JSON text that is sent unchanged */
 export function confirmation(text: string, structuredContent: object | string): ToolOutcome {
   return { text, isError: false, structuredContent }
+}
+
+/** Returns a confirmation with a hint, which the structured content repeats. */
+export function notedConfirmation(text: string, content: object, hint: string | undefined): ToolOutcome {
+  if (hint === undefined) return confirmation(text, content)
+  return { text, hint, isError: false, structuredContent: { ...content, note: hint } }
 }
 
 export function failure(text: string): ToolOutcome {
@@ -105,6 +123,9 @@ export const bodiesInText = Type.Optional(constant('in text'))
 /** `true` if messages or entries are missing. */
 const moreOutput = Type.Optional(constant(true))
 
+/** The hint of the second text. */
+export const noteOutput = Type.Optional(Type.String())
+
 const messageFields = {
   body: Type.Optional(Type.String()),
   body_encoding: bodyEncoding,
@@ -116,6 +137,7 @@ export const messagesOutput = Type.Object({
   messages: Type.Array(Type.Partial(Type.Object(messageFields))),
   bodies: bodiesInText,
   more: moreOutput,
+  note: noteOutput,
 })
 
 /** Messages that may be leased. */
@@ -125,6 +147,7 @@ export const leasedMessagesOutput = Type.Object({
   ),
   bodies: bodiesInText,
   more: moreOutput,
+  note: noteOutput,
 })
 
 export const eventsOutput = Type.Object({
@@ -133,6 +156,7 @@ export const eventsOutput = Type.Object({
   ),
   bodies: bodiesInText,
   more: moreOutput,
+  note: noteOutput,
 })
 
 const descriptorFields = {

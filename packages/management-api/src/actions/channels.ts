@@ -57,7 +57,7 @@ export const deleteChannel = defineAction({
   target: ({ channel, type }) => ({ channel, type }),
   async run({ channel, type, dry_run = false }, { broker }) {
     if (dry_run) return { channel, type, dry_run, would_delete: contentOf(await broker.channels.info(type, channel)) }
-    if (!(await broker.channels.delete(type, channel))) throw broker.channels.notFound(type, channel)
+    if (!(await broker.channels.delete(type, channel))) throw await broker.channels.notFound(type, channel)
     return { channel, type }
   },
   detail: ({ would_delete: counts }) =>
