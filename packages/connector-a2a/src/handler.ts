@@ -4,6 +4,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { Admitted, ConnectionCaller, JsonRpcMessage } from '@signalbox/http-kit'
 import {
+  allSteps,
   Endpoint,
   InFlight,
   JSON_RPC_CODES,
@@ -209,13 +210,14 @@ export class A2aEndpoint {
         // A caller that may not call the agent causes no dear work.
         exchange.id = scanned.id
         assertCallable(this.#broker, caller, agentId, exchange.request.headers)
+        return exchange
+          .inTurns(scanned.parse())
+          .then((message) => this.#dispatch(exchange, caller, agentId, body, message))
+          .catch((error: unknown) => fail(exchange, error))
       }
-      const message = scanned.parse()
-      if (message.kind === 'request') exchange.id = message.id
-      return this.#dispatch(exchange, caller, agentId, body, message)
+      return this.#dispatch(exchange, caller, agentId, body, allSteps(scanned.parse()))
     } catch (error) {
-      if (!(error instanceof JsonRpcError)) throw error
-      exchange.fail(error, error.id ?? exchange.id)
+      fail(exchange, error)
     }
   }
 
@@ -232,7 +234,10 @@ export class A2aEndpoint {
         'invalid request: the message is a response; send a request or a notification',
       )
     }
-    if (message.kind === 'request') exchange.speak(message.method)
+    if (message.kind === 'request') {
+      exchange.id = message.id
+      exchange.speak(message.method)
+    }
     const { speech } = exchange
     exchange.method = methodLabel(message.method, speech)
     assertCallable(this.#broker, caller, agentId, exchange.request.headers)
@@ -302,6 +307,12 @@ export class A2aEndpoint {
     })()
     return this.#closed
   }
+}
+
+/** Answers with a JSON-RPC error. @throws any other error */
+function fail(exchange: A2aExchange, error: unknown): void {
+  if (!(error instanceof JsonRpcError)) throw error
+  exchange.fail(error, error.id ?? exchange.id)
 }
 
 const TEXT = 'text/plain; charset=utf-8'

@@ -1,7 +1,15 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import { Endpoint, failureHook, InFlight, jsonHeadersProblem, LARGE_BODY_BYTES, Settlements } from '@signalbox/http-kit'
+import {
+  allSteps,
+  Endpoint,
+  failureHook,
+  InFlight,
+  jsonHeadersProblem,
+  LARGE_BODY_BYTES,
+  Settlements,
+} from '@signalbox/http-kit'
 import type { ConnectionCaller } from '@signalbox/http-kit'
 
 import { AnswerRelay } from './answer-relay.ts'
@@ -188,11 +196,14 @@ export class CeEndpoint {
       const isForbidden = (bytes: number): boolean =>
         bytes > LARGE_BODY_BYTES && this.#isForbidden(exchange, route, caller)
       if (isForbidden(Number(request.headers['content-length'] ?? 0))) return
-      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) => {
+      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, async (_exchange, body) => {
         try {
           // A body without a declared length is measured now.
           if (request.headers['content-length'] === undefined && isForbidden(body.byteLength)) return
-          this.#run(exchange, route, work, caller, readEvents(mode, request, body))
+          const reading = readEvents(mode, request, body)
+          const isLarge = body.byteLength > LARGE_BODY_BYTES
+          const events = isLarge ? await exchange.inTurns(reading) : allSteps(reading)
+          this.#run(exchange, route, work, caller, events)
         } catch (error) {
           this.#fail(exchange, error)
         }

@@ -61,6 +61,35 @@ test('limits - an event over the limit of depth, keys or attributes is refused b
   })
 })
 
+test('limits - of a large event at most a megabyte is parsed at once, and data that is not JSON is refused', async () => {
+  const { post, base } = await openCe()
+  const parse = vi.spyOn(JSON, 'parse')
+  onTestFinished(() => parse.mockRestore())
+  const keys = Array.from({ length: 49_000 }, (_, i) => `"${i}${'k'.repeat(90)}":${i}`).join(',')
+  const data = `{"a":[{${keys}}],"b":{${keys}}}`
+  for (const [text, headers] of [
+    [withMembers(`"data":${data}`), STRUCTURED],
+    [`[${JSON.stringify(event())}, ${withMembers(`"data":${data}`)} ]`, BATCH],
+  ] as const) {
+    parse.mockClear()
+    const sent = await fetch(`${base}/ce/queue/send?channel=c`, { method: 'POST', headers, body: text })
+    expect(sent.status).toBe(202)
+    expect(Math.max(...parse.mock.calls.map(([part]) => part.length))).toBeLessThan(1_100_000)
+    for (const [from, to] of [
+      [':48999}', ':48999]'],
+      [':48999}', ':48999},'],
+      [':25000,', ':25000,,'],
+      ['"25000k', '25000k'],
+    ] as const) {
+      const broken = text.slice(0, text.lastIndexOf(from)) + to + text.slice(text.lastIndexOf(from) + from.length)
+      expect(await post('queue/send?channel=c', broken, headers)).toMatchObject({
+        status: 400,
+        message: expect.stringContaining('the body is not JSON'),
+      })
+    }
+  }
+})
+
 test('limits - an attribute has at most 8,192 characters, a time 64, and one too long is not parsed', async () => {
   const { post } = await openCe()
   const send = (members: object): Promise<unknown> =>

@@ -11,7 +11,7 @@ import type {
   SseStream,
 } from '@signalbox/http-kit'
 import {
-  BodyRefused,
+  allSteps,
   Endpoint,
   internalError,
   JSON_RPC_CODES,
@@ -173,7 +173,7 @@ export class McpEndpoint {
     // The OAuth mode challenges every request without a valid token, with any method.
     else if (this.protectedResource !== undefined || (isOlder && !exchange.revision.stateless)) {
       this.#endpoint.admit(exchange, this.#withoutBody)
-    } else refuseMethod(exchange)
+    } else exchange.refuseMethod()
   }
 
   readonly #post = (exchange: McpExchange, caller: ConnectionCaller): void => {
@@ -185,18 +185,26 @@ export class McpEndpoint {
     } else exchange.fail(problem)
   }
 
-  #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void {
+  #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void | Promise<void> {
     let message: JsonRpcMessage
     try {
       const scanned = scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
-      if (body.byteLength > LARGE_BODY_BYTES && this.#refuseTool(exchange, caller, scanned)) return
-      message = scanned.parse()
+      if (body.byteLength > LARGE_BODY_BYTES) {
+        if (this.#refuseTool(exchange, caller, scanned)) return
+        return exchange.inTurns(scanned.parse()).then(
+          (parsed) => this.#receive(exchange, caller, parsed),
+          (error: unknown) => exchange.failBody(error),
+        )
+      }
+      message = allSteps(scanned.parse())
     } catch (error) {
-      if (error instanceof BodyRefused) exchange.refuse(error.refusal)
-      else if (error instanceof JsonRpcError) exchange.failMalformed(error)
-      else throw error
+      exchange.failBody(error)
       return
     }
+    this.#receive(exchange, caller, message)
+  }
+
+  #receive(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
     try {
       if (message.kind === 'request') exchange.id = message.id
       this.#dispatch(exchange, caller, message)
@@ -347,7 +355,7 @@ export class McpEndpoint {
   readonly #withoutBody = (exchange: McpExchange, caller: ConnectionCaller): void => {
     // A DELETE ends a session in the older revisions. There is nothing to end: no state is kept per session.
     if (exchange.request.method !== 'GET' || exchange.revision.stateless) {
-      refuseMethod(exchange)
+      exchange.refuseMethod()
       return
     }
     if (this.#refuseScopes(exchange, caller.identity)) return
@@ -400,11 +408,6 @@ export class McpEndpoint {
     })()
     return this.#closed
   }
-}
-
-/** Refuses a method, with those of the request's revision in the header `Allow`. */
-function refuseMethod(exchange: McpExchange): void {
-  exchange.empty(405, 'error', { Allow: exchange.revision.stateless ? 'POST' : 'GET, POST' })
 }
 
 /** Returns the members of an object as JSON text without the braces. */

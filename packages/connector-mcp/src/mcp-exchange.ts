@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { PolicyAction } from '@signalbox/broker-core'
 import {
   authenticationFailed,
+  BodyRefused,
   errorText,
   eventText,
   JSON_RPC_CODES,
@@ -137,9 +138,19 @@ export class McpExchange extends JsonRpcExchange {
   }
 
   /** Answers a body that is not a valid message with a JSON-RPC error. */
-  failMalformed(error: JsonRpcError): void {
+  failBody(error: unknown): void {
+    if (error instanceof BodyRefused) {
+      this.refuse(error.refusal)
+      return
+    }
+    if (!(error instanceof JsonRpcError)) throw error
     const status = error.status ?? this.revision.statusOf(error.code, true)
     this.#answer(status, jsonRpcErrorText(error), 'error')
+  }
+
+  /** Refuses a method, with those of the request's revision in the header `Allow`. */
+  refuseMethod(): void {
+    this.empty(405, 'error', { Allow: this.revision.stateless ? 'POST' : 'GET, POST' })
   }
 
   /** In the OAuth mode every revision answers with HTTP 401. */

@@ -51,7 +51,8 @@ export type { BodyBudget } from './body.ts'
 export { canonicalJson } from './canonical-json.ts'
 export type { ConnectionCaller } from './endpoint/connection-caller.ts'
 export { Endpoint, LARGE_BODY_BYTES } from './endpoint/endpoint.ts'
-export { FairTurns, fairTurns } from './endpoint/fair-turns.ts'
+export { allSteps, FairTurns, fairTurns } from './endpoint/fair-turns.ts'
+export type { Steps } from './endpoint/fair-turns.ts'
 export type { Admitted, EndpointOptions, FrontDoor } from './endpoint/endpoint.ts'
 export { HttpExchange } from './endpoint/http-exchange.ts'
 export { LONG_TEXT_BYTES } from './endpoint/long-answer.ts'
@@ -79,10 +80,11 @@ export {
   MAX_JSON_KEYS,
   MAX_JSON_PARTS,
   parseJson,
+  parseJsonInSteps,
   readJson,
   scanLimits,
 } from './json.ts'
-export type { JsonLimits, JsonObject, JsonProblem } from './json.ts'
+export type { JsonLimits, JsonObject, JsonProblem, ParsedJson } from './json.ts'
 export { errorText, internalError, jsonRpcErrorText, successText } from './json-rpc/answer.ts'
 export { JSON_RPC_CODES } from './json-rpc/codes.ts'
 export type { JsonRpcCode } from './json-rpc/codes.ts'
@@ -98,6 +100,7 @@ export type {
   RequestHead,
   ScannedMessage,
 } from './json-rpc/message.ts'
+export { isJson } from './json-rpc/valid-json.ts'
 export { elementTexts, memberText, scanJson } from './json-rpc/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json-rpc/scan.ts'
 export { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from './leased-answer.ts'

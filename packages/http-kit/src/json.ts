@@ -1,5 +1,7 @@
 import { shownText } from '@signalbox/broker-core/internal'
 
+import { allSteps } from './endpoint/fair-turns.ts'
+import type { Steps } from './endpoint/fair-turns.ts'
 import type { ExceededLimit, ScanLimits } from './json-rpc/scan.ts'
 import { jsonTokens, scanJson } from './json-rpc/scan.ts'
 
@@ -99,6 +101,9 @@ export interface JsonProblem {
   readonly exceeded?: ExceededLimit
 }
 
+/** A parsed text, or the reason for its rejection. */
+export type ParsedJson = { readonly value: unknown } | JsonProblem
+
 const NO_MEMBERS = { member(): void {} }
 
 /**
@@ -106,12 +111,19 @@ const NO_MEMBERS = { member(): void {} }
  * one object, because readers would disagree about its value.
  * @returns the value, or the problem with the text
  */
-export function parseJson(text: string, limits: JsonLimits = {}): { readonly value: unknown } | JsonProblem {
+export function parseJson(text: string, limits: JsonLimits = {}): ParsedJson {
+  return allSteps(parseJsonInSteps(text, limits))
+}
+
+/** Parses a long text as {@link parseJson} does, with a pause after the scan and after the values are built. */
+export function* parseJsonInSteps(text: string, limits: JsonLimits = {}): Steps<ParsedJson> {
   const bounds = scanLimits(limits)
   const { exceeded, keys } = scanJson(text, bounds, NO_MEMBERS)
   if (exceeded !== undefined) return { problem: limitText(exceeded, bounds), exceeded }
+  yield
   const read = readJson(text)
   if (read === undefined) return { problem: 'not valid JSON' }
+  yield
   if (limits.uniqueKeys === false || countKeys(read.value) === keys) return read
   return { problem: `an object that has the key ${shownText(repeatedKey(text) ?? '')} twice` }
 }

@@ -16,6 +16,7 @@ import {
   parseJsonRpc,
   readRequestId,
   Refusal,
+  scanJsonRpc,
   successText,
 } from '../src/index.ts'
 
@@ -240,6 +241,13 @@ describe('text', () => {
     expect(parseJsonRpc(bytes(nestedBody(128)))).toMatchObject({ id: '4' })
     expect(refusal(nestedBody(129))).toMatchObject({ code: -32600, id: '4' })
     expect(refusal(nestedBody(129)).message).toContain('128 levels')
+  })
+
+  test('a large message is read in pieces: other work can run after its scan, and after its values are built', () => {
+    const text = `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"${'\\\\'.repeat(1_000)}"}}`
+    const steps = scanJsonRpc(bytes(text)).parse()
+    expect(steps.next()).toEqual({ done: false, value: undefined })
+    expect(steps.next()).toMatchObject({ done: true, value: { id: '1', params: { x: '\\'.repeat(1_000) } } })
   })
 
   test('J4 - brackets within strings are not levels', () => {

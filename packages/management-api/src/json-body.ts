@@ -1,9 +1,10 @@
 import type { Buffer } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { jsonHeadersProblem, parseJson } from '@signalbox/http-kit'
+import { allSteps, jsonHeadersProblem, LARGE_BODY_BYTES, parseJsonInSteps } from '@signalbox/http-kit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 
+import type { ManagementExchange } from './access/management-exchange.ts'
 import type { OperatorAdmission } from './access/operator-admission.ts'
 import { ManagementError } from './errors.ts'
 
@@ -23,11 +24,16 @@ const FREE_FORM = ['arguments', 'params']
  * Returns the parsed body of a request.
  * @throws ManagementError MEDIA_TYPE_UNSUPPORTED, BODY_INVALID
  */
-export function jsonBody(request: FastifyRequest<{ Body: Buffer | null | undefined }>): unknown {
+export async function jsonBody(
+  request: FastifyRequest<{ Body: Buffer | null | undefined }>,
+  exchange: ManagementExchange,
+): Promise<unknown> {
   if (jsonHeadersProblem(request.headers) !== undefined) throw unsupportedMediaType()
-  const text = decodeText(request.body ?? new Uint8Array(0))
+  const body = request.body ?? new Uint8Array(0)
+  const text = decodeText(body)
   if (text === undefined) throw new ManagementError('BODY_INVALID', 'the body is not UTF-8; send JSON in UTF-8')
-  const parsed = parseJson(text, { freeForm: FREE_FORM })
+  const steps = parseJsonInSteps(text, { freeForm: FREE_FORM })
+  const parsed = body.byteLength > LARGE_BODY_BYTES ? await exchange.inTurns(steps) : allSteps(steps)
   if ('value' in parsed) return parsed.value
   throw new ManagementError('BODY_INVALID', `the body is ${parsed.problem}`)
 }

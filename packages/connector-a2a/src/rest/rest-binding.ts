@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import type { ConnectionCaller, Endpoint } from '@signalbox/http-kit'
-import { jsonHeadersProblem, JsonRpcError, LARGE_BODY_BYTES } from '@signalbox/http-kit'
+import { allSteps, jsonHeadersProblem, JsonRpcError, LARGE_BODY_BYTES } from '@signalbox/http-kit'
 
 import type { Cards } from '../cards/cards.ts'
 import { assertCallable } from '../gateway/assert-callable.ts'
@@ -97,7 +97,7 @@ export class RestBinding {
     return undefined
   }
 
-  #forward(call: RestCall, body: Uint8Array | undefined): void | Promise<void> {
+  async #forward(call: RestCall, body: Uint8Array | undefined): Promise<void> {
     const { exchange, caller, operation, resource } = call
     const { agentId, members } = resource
     const { headers, url = '' } = exchange.request
@@ -105,11 +105,13 @@ export class RestBinding {
     try {
       const refusal = this.#refusal(call)
       if (refusal !== undefined) throw refusal
-      const given = restRequest(operation, { ...queryMembers(operation, queryOf(url)), ...members }, body)
+      const steps = restRequest(operation, { ...queryMembers(operation, queryOf(url)), ...members }, body)
+      const isLarge = body !== undefined && body.byteLength > LARGE_BODY_BYTES
+      const given = isLarge ? await exchange.inTurns(steps) : allSteps(steps)
       const timeoutMs = nativeTimeoutMs(headers, given.params)
-      return METHODS[operation].streams
+      await (METHODS[operation].streams
         ? gateway.stream(exchange, caller, agentId, { body: given.body, timeoutMs, form: REST_STREAM })
-        : gateway.call(exchange, caller, agentId, { body: given.body, timeoutMs, form: REST_CALL })
+        : gateway.call(exchange, caller, agentId, { body: given.body, timeoutMs, form: REST_CALL }))
     } catch (error) {
       if (!(error instanceof JsonRpcError)) throw error
       exchange.fail(error)

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError, MAX_JSON_DEPTH, parseJson } from '@signalbox/http-kit'
+import type { JsonObject, Steps } from '@signalbox/http-kit'
+import { isJsonObject, JSON_RPC_CODES, JsonRpcError, MAX_JSON_DEPTH, parseJsonInSteps } from '@signalbox/http-kit'
 
 import type { Operation } from '../wire/index.ts'
 import { METHODS, parseForTranslation } from '../wire/index.ts'
@@ -26,9 +26,14 @@ const BODY_IS_OPTIONAL: ReadonlySet<Operation> = new Set<Operation>(['cancel', '
  * @param body undefined for a request whose HTTP method has none
  * @throws JsonRpcError -32700 for a body that is not JSON, -32600 for one that is no object or exceeds the limits
  */
-export function restRequest(operation: Operation, members: JsonObject, body: Uint8Array | undefined): RestRequest {
-  const given = body === undefined ? undefined : readBody(operation, body)
+export function* restRequest(
+  operation: Operation,
+  members: JsonObject,
+  body: Uint8Array | undefined,
+): Steps<RestRequest> {
+  const given = body === undefined ? undefined : yield* readBody(operation, body)
   if (given === undefined) return request(operation, JSON.stringify(members), members)
+  yield
   const { text, params } = given
   if (Object.keys(members).length === 0) return request(operation, text, params)
   const parsed = parseForTranslation(text)
@@ -42,14 +47,14 @@ function request(operation: Operation, paramsText: string, params: JsonObject): 
   return { body: encodeText(text), params }
 }
 
-function readBody(
+function* readBody(
   operation: Operation,
   body: Uint8Array,
-): { readonly text: string; readonly params: JsonObject } | undefined {
+): Steps<{ readonly text: string; readonly params: JsonObject } | undefined> {
   if (body.byteLength === 0 && BODY_IS_OPTIONAL.has(operation)) return undefined
   const text = decodeText(body)
   if (text === undefined) throw parseError('not valid UTF-8')
-  const json = parseJson(text, LIMITS)
+  const json = yield* parseJsonInSteps(text, LIMITS)
   if ('problem' in json) throw json.exceeded === undefined ? parseError(json.problem) : invalid(`is ${json.problem}`)
   const { value } = json
   if (value === null && BODY_IS_OPTIONAL.has(operation)) return undefined

@@ -2,8 +2,8 @@ import { Buffer, isUtf8 } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
-import type { MemberSink } from '@signalbox/http-kit'
-import { elementTexts, isJsonObject, readJson, scanJson } from '@signalbox/http-kit'
+import type { MemberSink, Steps } from '@signalbox/http-kit'
+import { elementTexts, isJson, isJsonObject, LARGE_BODY_BYTES, readJson, scanJson } from '@signalbox/http-kit'
 
 import { CeError } from '../errors.ts'
 import type { AttributeType } from './attributes.ts'
@@ -23,36 +23,59 @@ import {
 } from './limits.ts'
 
 /** Reads an event in structured mode (HTTP binding 3.2): the whole event is JSON. @throws CeError EVENT_INVALID */
-export function readStructured(body: Buffer): IncomingEvent {
+export function* readStructured(body: Buffer): Steps<IncomingEvent> {
   const text = textOf(body)
   const members = new Members(text)
   assertWithinLimits(scanJson(text, EVENT_LIMITS, members).exceeded, EVENT_LIMITS)
-  members.assertFew()
-  return readEvent(parse(text), members)
+  yield
+  return yield* readEvent(text, members)
 }
 
 /** Reads a batch (HTTP binding 3.3): an array of events, possibly empty. @throws CeError EVENT_INVALID */
-export function readBatch(body: Buffer): readonly IncomingEvent[] {
+export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
   const text = textOf(body)
   assertWithinLimits(scanJson(text, BATCH_LIMITS, NO_MEMBERS).exceeded, BATCH_LIMITS)
+  yield
   const elements = elementTexts(text, MAX_BATCH_EVENTS + 1)
   if (elements.length > MAX_BATCH_EVENTS) {
     throw invalidEvent(`the batch has more than ${MAX_BATCH_EVENTS} events; send several batches`)
   }
-  const values = parse(text)
-  if (!Array.isArray(values)) throw invalidEvent('a batch must be a JSON array of events')
-  return elements.map((element, i) => {
+  if (!isArrayOf(elements, text)) {
+    const isOther = !ARRAY_START.test(text) && (yield* isJson(text))
+    throw isOther ? invalidEvent('a batch must be a JSON array of events') : notJson()
+  }
+  const events: IncomingEvent[] = []
+  let read = 0
+  for (const element of elements) {
     try {
       const members = new Members(element)
       scanJson(element, BATCH_LIMITS, members)
-      members.assertFew()
-      return readEvent(values[i], members)
+      events.push(yield* readEvent(element, members))
     } catch (error) {
       if (!(error instanceof CeError)) throw error
-      const event = i + 1
+      const event = events.length + 1
       throw new CeError(error.code, `${error.message} (event ${event} of the batch)`, { ...error.details, event })
     }
-  })
+    read += element.length
+    if (read <= LARGE_BODY_BYTES) continue
+    read = 0
+    yield
+  }
+  return events
+}
+
+const ARRAY_START = /^[\t\n\r ]*\[/
+
+/** Returns `true` if a text is these elements in brackets, with commas between them. */
+function isArrayOf(elements: readonly string[], text: string): boolean {
+  const gap = /[\t\n\r ]*([[\],]?)[\t\n\r ]*/y
+  const mark = (): string | undefined => gap.exec(text)?.[1]
+  if (mark() !== '[') return false
+  for (const [i, element] of elements.entries()) {
+    if ((i > 0 && mark() !== ',') || !text.startsWith(element, gap.lastIndex)) return false
+    gap.lastIndex += element.length
+  }
+  return mark() === ']' && gap.lastIndex === text.length
 }
 
 const NO_MEMBERS: MemberSink = { member(): void {} }
@@ -66,8 +89,12 @@ function textOf(body: Buffer): string {
 
 function parse(text: string): unknown {
   const read = readJson(text)
-  if (read === undefined) throw invalidEvent('the body is not JSON')
+  if (read === undefined) throw notJson()
   return read.value
+}
+
+function notJson(): Error {
+  return invalidEvent('the body is not JSON')
 }
 
 /** The attributes, and `data` or `data_base64`. */
@@ -101,6 +128,11 @@ class Members implements MemberSink {
     return this.#text.slice(this.#places[2 * index], this.#places[2 * index + 1])
   }
 
+  /** Returns the text with a number in the place of a member. */
+  without(index: number): string {
+    return `${this.#text.slice(0, this.#places[2 * index])}0${this.#text.slice(this.#places[2 * index + 1])}`
+  }
+
   /** Returns the first name that appears twice. */
   repeated(): string | undefined {
     return this.names.find((name, index) => this.names.indexOf(name) !== index)
@@ -108,25 +140,31 @@ class Members implements MemberSink {
 }
 
 /**
- * Reads a parsed event. Data is copied from its source text, which preserves large numbers, the order of keys and
- * repeated keys.
+ * Reads the members of an event. Data is copied from its source text, which preserves large numbers, the order of keys
+ * and repeated keys; the value of large data is not built.
  */
-function readEvent(event: unknown, members: Members): IncomingEvent {
-  if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
+function* readEvent(text: string, members: Members): Steps<IncomingEvent> {
+  members.assertFew()
   const { names } = members
+  const dataIndex = names.indexOf('data')
+  const dataText = dataIndex === -1 ? undefined : members.source(dataIndex)
+  const isLarge = dataText !== undefined && dataText.length > LARGE_BODY_BYTES
+  if (isLarge && !(yield* isJson(dataText))) throw notJson()
+  const event = parse(isLarge ? members.without(dataIndex) : text)
+  if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
   if (Object.keys(event).length !== names.length) {
     throw invalidEvent(`the member ${shownText(members.repeated() ?? '')} appears twice`)
   }
   const texts = new Map<string, string>()
   const types = new Map<string, AttributeType>()
-  let dataText: string | undefined
   for (const [index, name] of names.entries()) {
-    if (name === 'data') dataText = members.source(index)
-    else if (name !== 'data_base64') addAttribute(name, event[name], index, members, texts, types)
+    if (name !== 'data' && name !== 'data_base64') addAttribute(name, event[name], index, members, texts, types)
   }
   const attributes = { texts, types }
   assertAttributes(attributes)
-  const { body, form } = readData(event, dataText, texts.get('datacontenttype'))
+  yield
+  const data = isLarge && dataText.startsWith('"') ? parse(dataText) : event['data']
+  const { body, form } = readData(event['data_base64'], data, dataText, texts.get('datacontenttype'))
   return { subject: texts.get('subject'), message: { body, tags: tagsOf(attributes, body, form) } }
 }
 
@@ -162,7 +200,8 @@ function kindOf(value: unknown): string {
 
 /** Reads the data of an event (JSON format 3.1). */
 function readData(
-  { data, data_base64: base64 }: { readonly data?: unknown; readonly data_base64?: unknown },
+  base64: unknown,
+  data: unknown,
   dataText: string | undefined,
   datacontenttype: string | undefined,
 ): { body: Uint8Array; form: DataForm } {

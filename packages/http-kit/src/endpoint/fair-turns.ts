@@ -11,6 +11,17 @@ interface Line {
   restsUntil: number
 }
 
+/** Dear work that pauses after each piece. The value of the generator is the result. */
+export type Steps<T> = Generator<undefined, T, undefined>
+
+/** Does all pieces of the work at once. */
+export function allSteps<T>(steps: Steps<T>): T {
+  for (;;) {
+    const step = steps.next()
+    if (step.done === true) return step.value
+  }
+}
+
 /**
  * Runs dear work, such as parsing a large body or building a large answer, at most one piece in each tick of the event
  * loop, so that other requests run between the pieces. Accounts take turns: one account's work waits for its own and
@@ -33,6 +44,27 @@ export class FairTurns {
     if (line === undefined) this.#lines.set(account, { works: [work], restsUntil: 0 })
     else line.works.push(work)
     this.#schedule()
+  }
+
+  /** Runs a piece of work as {@link run} does, and returns its result. */
+  turn<T>(account: string, work: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.run(account, () => {
+        try {
+          resolve(work())
+        } catch (error) {
+          reject(error)
+        }
+      })
+    })
+  }
+
+  /** Does each piece of the work in a later tick. */
+  async steps<T>(account: string, steps: Steps<T>): Promise<T> {
+    for (;;) {
+      const step = await this.turn(account, () => steps.next())
+      if (step.done === true) return step.value
+    }
   }
 
   #schedule(): void {

@@ -6,6 +6,8 @@ import type { RequestHold } from '../admission/request-hold.ts'
 import { refuseBody } from '../body.ts'
 import type { Settlement, Settlements, UndeliveredAnswer } from '../settlements.ts'
 import type { HttpConnection, HttpRequest, HttpResponse } from '../http-message.ts'
+import { fairTurns } from './fair-turns.ts'
+import type { Steps } from './fair-turns.ts'
 import { countInTurns, writeInTurns } from './long-answer.ts'
 import type { LongAnswer } from './long-answer.ts'
 import type { TextParts } from './text-parts.ts'
@@ -133,6 +135,17 @@ export abstract class HttpExchange {
   /** Counts the bytes of a long answer for the caller until it is written. Returns the refusal if a limit is reached. */
   chargeLong(text: TextParts): Refusal | undefined {
     return this.#hold?.charge(text.heldBytes)
+  }
+
+  /** Does dear work for the request in turns with other callers. The request counts until the work is done. */
+  async inTurns<T>(steps: Steps<T>): Promise<T> {
+    const hold = this.#hold
+    hold?.retain()
+    try {
+      return await fairTurns.steps(hold?.account.key ?? '', steps)
+    } finally {
+      hold?.release()
+    }
   }
 
   #inPieces(text: TextParts, unsettled: Unsettled | undefined, begin: (answer: LongAnswer) => Promise<void>): void {

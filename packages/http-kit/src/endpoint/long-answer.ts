@@ -18,7 +18,7 @@ export interface LongAnswer {
 export async function countInTurns(text: TextParts, { account, response }: LongAnswer): Promise<number> {
   const counting = text.count()
   for (;;) {
-    const step = await inTurn(account, () => (response.destroyed ? { done: true, value: 0 } : counting.next()))
+    const step = await fairTurns.turn(account, () => (response.destroyed ? { done: true, value: 0 } : counting.next()))
     if (step.done === true) return step.value ?? 0
   }
 }
@@ -36,7 +36,7 @@ export async function writeInTurns(text: TextParts, answer: LongAnswer): Promise
   response.on('close', onChange)
   let piece: Uint8Array | undefined
   for (;;) {
-    const { done = false, value } = await inTurn(account, () => pieces.next())
+    const { done = false, value } = await fairTurns.turn(account, () => pieces.next())
     if (response.destroyed) return undefined
     if (done || value === undefined) return piece ?? new Uint8Array(0)
     if (piece !== undefined && !response.write(piece)) {
@@ -48,16 +48,4 @@ export async function writeInTurns(text: TextParts, answer: LongAnswer): Promise
     }
     piece = value
   }
-}
-
-function inTurn<T>(account: string, work: () => T): Promise<T> {
-  return new Promise((resolve, reject) => {
-    fairTurns.run(account, () => {
-      try {
-        resolve(work())
-      } catch (error) {
-        reject(error)
-      }
-    })
-  })
 }

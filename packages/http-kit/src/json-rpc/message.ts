@@ -3,6 +3,8 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import { shownText } from '@signalbox/broker-core/internal'
 
 import type { BodyBudget } from '../body.ts'
+import { allSteps } from '../endpoint/fair-turns.ts'
+import type { Steps } from '../endpoint/fair-turns.ts'
 import { BodyRefused, JsonRpcError } from '../errors.ts'
 import type { JsonObject } from '../json.ts'
 import { countKeys, isJsonObject, limitText, repeatedKey, scanLimits } from '../json.ts'
@@ -71,8 +73,8 @@ export interface ScannedMessage {
   readonly methodText: string | undefined
   /** The source text of `params`, not checked. */
   readonly paramsText: string | undefined
-  /** Builds the values and checks the message. @throws as {@link parseJsonRpc} */
-  parse(): JsonRpcMessage
+  /** Builds the values, and then checks the message. @throws as {@link parseJsonRpc} */
+  parse(): Steps<JsonRpcMessage>
 }
 
 /**
@@ -83,7 +85,7 @@ export interface ScannedMessage {
  * @throws BodyRefused when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
-  return scanJsonRpc(body, limits).parse()
+  return allSteps(scanJsonRpc(body, limits).parse())
 }
 
 /** Checks a message's text as {@link parseJsonRpc}, and leaves the dear part, building its values, to the caller. */
@@ -97,10 +99,11 @@ export function scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Scann
     id: envelope.readableId(),
     methodText: envelope.methodText,
     paramsText: envelope.paramsText,
-    parse() {
+    *parse() {
       const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.charge(valueBytes) : undefined
       if (refusal !== undefined) throw new BodyRefused(refusal)
       const value = parseText(text)
+      yield
       if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
       if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
       const message = envelope.message(value)

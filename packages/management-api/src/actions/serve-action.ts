@@ -78,7 +78,7 @@ export async function serveAction(
   }
   try {
     refuseQuery(queryOf(request))
-    const prepared = action.prepare(jsonBody(request))
+    const prepared = action.prepare(await jsonBody(request, exchange))
     target = prepared.target
     const { data, ...detail } = await prepared.run(call)
     record({ outcome: 'success', ...detail })
