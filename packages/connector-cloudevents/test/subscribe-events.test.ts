@@ -1,5 +1,8 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
+
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
 import { event, openCe } from './ce-server.ts'
@@ -230,4 +233,34 @@ test('CE-18 - streams: a shutdown ends them with all events published before', a
   await stream.ended
   expect(stream.waiting).toHaveLength(100)
   expect((await fetch(`${base}/ce/subscribe/events?channel=c`)).status).toBe(503)
+})
+
+test('CE-15 - streams: a large event is escaped as it is read, and arrives whole before the end of its stream', async () => {
+  const { base, user, connector } = await openCe({ maxBufferedBytes: 8_000_000 })
+  const { hostname, port } = new URL(base)
+  const socket = connect(Number(port), hostname)
+  onTestFinished(() => void socket.destroy())
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk) => chunks.push(chunk))
+  socket.write('GET /ce/subscribe/events?channel=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  await until(async () => connector.openStreams() === 1)
+  // In JSON each control character has six bytes.
+  await user.events.publish('c', { body: Buffer.alloc(3_000_000, 1) })
+  await user.events.publish('c', { body: Buffer.from(`[${'0,\n'.repeat(200_000)}0]`) })
+  await user.events.publish('c', TEXT)
+  const closed = once(socket, 'close')
+  await connector.close(10_000)
+  await closed
+  const [, answer = ''] = Buffer.concat(chunks)
+    .toString()
+    .split(/\r\n\r\n([^]*)/)
+  const written: string[] = []
+  for (let at = 0, size = Infinity; size > 0; at = answer.indexOf('\r\n', at) + 2 + size + 2) {
+    size = Number.parseInt(answer.slice(at, answer.indexOf('\r\n', at)), 16)
+    written.push(answer.slice(answer.indexOf('\r\n', at) + 2, answer.indexOf('\r\n', at) + 2 + size))
+  }
+  const events = written.join('').matchAll(/^data: (.*)\n\n/gm)
+  const bodies = Array.from(events, ([, data = '']) => JSON.parse(data).data)
+  expect(bodies).toEqual(['\u0001'.repeat(3_000_000), Array.from({ length: 200_001 }, () => 0), 'hello'])
+  expect(Math.max(...written.map(({ length }) => length))).toBeLessThan(300_000)
 })

@@ -1,6 +1,8 @@
 import { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import { fairTurns } from './endpoint/fair-turns.ts'
+import { TextParts } from './endpoint/text-parts.ts'
 import type { RequestHold } from './admission/request-hold.ts'
 import type { HttpResponse } from './http-message.ts'
 
@@ -64,13 +66,26 @@ export interface SseOptions {
    * Counts unread bytes for the caller. When the caller holds too many, the connection is closed.
    * @default unread bytes are not counted
    */
-  readonly hold?: Pick<RequestHold, 'setUnread'>
+  readonly hold?: Pick<RequestHold, 'setUnread'> & Partial<Pick<RequestHold, 'account'>>
 }
 
 /** The reason for the end of a stream. */
 export type SseEnd = 'ended' | 'idle' | 'expired' | 'slow' | 'disconnected'
 
 const MAX_TIMER_MS = 2_147_483_647
+
+/** A large event, of which some pieces are not written yet. */
+interface LargeText {
+  readonly pieces: Iterator<Uint8Array, void>
+  /** `true` if each piece is work. */
+  readonly isDear: boolean
+  /** The bytes in memory that count as unread. */
+  left: number
+}
+
+function* piecesOf(bytes: Uint8Array, size: number): Generator<Uint8Array, void> {
+  for (let at = 0; at < bytes.byteLength; at += size) yield bytes.subarray(at, at + size)
+}
 
 /**
  * A server-sent event stream over a Node response. It starts with a comment, so that the reader knows that the stream
@@ -83,16 +98,19 @@ export class SseStream {
   readonly #slowConsumerMs: number
   readonly #lastWords: string
   readonly #lingerMs: number
-  readonly #hold: Pick<RequestHold, 'setUnread'> | undefined
+  readonly #hold: SseOptions['hold']
   readonly #keepAlive: NodeJS.Timeout | undefined
   readonly #expiry: NodeJS.Timeout | undefined
   #idle: NodeJS.Timeout | undefined
   /** Number of {@link keepBusy} calls that have not ended. Above 0, the stream is not idle. */
   #underWay = 0
   #slow: NodeJS.Timeout | undefined
-  /** Pieces of a large event that are not written yet. */
-  #pieces: Uint8Array[] = []
-  #piecesBytes = 0
+  /** Large events, and those after them, that are not written yet. */
+  #large: LargeText[] = []
+  /** The bytes in memory of these events. */
+  #largeBytes = 0
+  #isInTurn = false
+  #endsAfterLarge = false
   /** Bytes that the producer buffers for the reader. */
   #waiting = 0
   #ended: SseEnd | undefined
@@ -151,23 +169,24 @@ export class SseStream {
 
   /** `true` while written bytes are unread. A producer that can wait should wait for {@link drained}. */
   get blocked(): boolean {
-    return this.#response.writableNeedDrain || this.#piecesBytes > 0
+    return this.#response.writableNeedDrain || this.#largeBytes > 0
   }
 
   /** Bytes that wait for the reader. */
   get bufferedBytes(): number {
-    return this.#response.writableLength + this.#piecesBytes
+    return this.#response.writableLength + this.#largeBytes
   }
 
   /**
    * Sends events in wire format ({@link eventText}), several in one write, for a producer that sends the same events
-   * to many streams. The producer bounds its own buffer: this method never ends the stream of a slow reader.
+   * to many streams. The producer bounds its own buffer: this method never ends the stream of a slow reader. A text in
+   * parts is written a piece at a time, in turns with other work.
    */
-  writeText(text: string | Uint8Array): boolean {
+  writeText(text: string | Uint8Array | TextParts): boolean {
     if (this.#ended !== undefined) return false
     if (this.#idle !== undefined) this.#restartIdle()
     // A text never has fewer bytes than characters, so its length is a safe lower bound.
-    if (this.#piecesBytes > 0 || text.length > this.#maxBufferedBytes) this.#writePieces(text)
+    if (text instanceof TextParts || this.#largeBytes > 0 || text.length > this.#maxBufferedBytes) this.#addLarge(text)
     else if (this.#response.write(text)) return true
     this.#watchReader()
     return false
@@ -181,32 +200,57 @@ export class SseStream {
   }
 
   /** Splits a large event, so that a reader that reads it slowly is not mistaken for one that does not read at all. */
-  #writePieces(text: string | Uint8Array): void {
+  #addLarge(text: string | Uint8Array | TextParts): void {
+    const isDear = text instanceof TextParts
     const bytes = typeof text === 'string' ? Buffer.from(text) : text
-    for (let at = 0; at < bytes.byteLength; at += this.#maxBufferedBytes) {
-      this.#pieces.push(bytes.subarray(at, at + this.#maxBufferedBytes))
-    }
-    this.#piecesBytes += bytes.byteLength
+    const left = bytes instanceof TextParts ? bytes.heldBytes : bytes.byteLength
+    const pieces = bytes instanceof TextParts ? bytes.pieces() : piecesOf(bytes, this.#maxBufferedBytes)
+    this.#large.push({ pieces, isDear, left })
+    this.#largeBytes += left
     this.#writeOn()
   }
 
-  /** Writes pieces until the reader's buffer is full. */
+  /** Writes pieces until the reader's buffer is full. A piece that is made first waits for its turn. */
   #writeOn(): void {
-    while (this.#pieces.length > 0 && !this.#response.writableNeedDrain) this.#writePiece()
+    while (!this.#response.writableNeedDrain && !this.#isInTurn) {
+      const [first] = this.#large
+      if (first === undefined) return
+      if (first.isDear) this.#writeInTurn(first)
+      else this.#writePiece(first)
+    }
   }
 
-  #writePiece(): void {
-    const piece = this.#pieces.shift()
-    if (piece === undefined) return
-    this.#piecesBytes -= piece.byteLength
-    this.#response.write(piece)
+  #writeInTurn(text: LargeText): void {
+    this.#isInTurn = true
+    const write = (): void => {
+      this.#isInTurn = false
+      if (this.#response.destroyed || this.#large[0] !== text) return
+      this.#writePiece(text)
+      if (!this.#response.writableNeedDrain) this.#taken()
+    }
+    fairTurns.turn(this.#hold?.account?.key ?? '', write).catch(() => this.#cutOff())
+  }
+
+  #writePiece(text: LargeText): void {
+    const { done = false, value } = text.pieces.next()
+    if (value !== undefined && value.byteLength > 0) this.#response.write(value)
+    if (done) {
+      this.#large.shift()
+      this.#largeBytes -= text.left
+    } else if (!text.isDear && value !== undefined) {
+      text.left -= value.byteLength
+      this.#largeBytes -= value.byteLength
+    }
   }
 
   /** Runs when the reader has read all written bytes. */
   #taken(): void {
     clearTimeout(this.#slow)
     this.#slow = undefined
-    if (this.#ended !== undefined) return
+    if (this.#ended !== undefined) {
+      if (this.#endsAfterLarge) this.#endResponse()
+      return
+    }
     this.#writeOn()
     if (this.blocked) this.#watchReader()
     else {
@@ -230,14 +274,22 @@ export class SseStream {
   #tooSlow(): void {
     if (this.#ended !== undefined) return
     this.#over('slow')
-    this.#flushPieces()
-    this.#response.write(this.#lastWords)
+    this.#addLarge(this.#lastWords)
     this.#linger()
   }
 
-  /** Writes the remaining pieces of a large event, so that a reader that reads in time gets it complete. */
-  #flushPieces(): void {
-    while (this.#pieces.length > 0) this.#writePiece()
+  /** Writes the remaining pieces, so that a reader that reads in time gets everything, and ends the response. */
+  #endResponse(): void {
+    this.#flush(({ isDear }) => isDear)
+    // Pieces that must be made are still made in turns.
+    this.#endsAfterLarge = this.#large.length > 0
+    if (this.#endsAfterLarge) this.#writeOn()
+    else this.#response.end()
+  }
+
+  #flush(isLeft: (text: LargeText) => boolean): void {
+    for (let [first] = this.#large; first !== undefined && !isLeft(first); [first] = this.#large)
+      this.#writePiece(first)
   }
 
   #cutOff(): void {
@@ -276,7 +328,7 @@ export class SseStream {
   /** Detaches the stream from the response. The stream neither writes to it nor ends it after this call. */
   release(): void {
     this.#over('ended')
-    this.#flushPieces()
+    this.#flush(() => false)
   }
 
   /** Calls the listener once when the stream is over, with the reason; at once if it is over already. */
@@ -297,11 +349,10 @@ export class SseStream {
   /** Waits for the reader to read the written bytes, for at most `lingerMs`. */
   #linger(): void {
     const response = this.#response
-    this.#flushPieces()
     const cut = setTimeout(() => response.destroy(), this.#lingerMs)
     cut.unref()
     response.once('close', () => clearTimeout(cut))
-    response.end()
+    this.#endResponse()
   }
 
   #over(reason: SseEnd): void {

@@ -1,7 +1,10 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
+import type { Steps } from '@signalbox/http-kit'
 import {
+  allSteps,
+  isJson,
   LONG_TEXT_BYTES,
   LongBytes,
   MAX_JSON_DEPTH,
@@ -57,22 +60,34 @@ export function dataMember(
 ): string | TextParts {
   if (form === 'base64') return base64Member(body)
   if (body.byteLength === 0) return form === 'text' ? '"data":""' : ''
-  const isJson = form !== 'text' && isJsonType(datacontenttype)
-  if (!isJson && (form === 'text' || mayBeText(datacontenttype))) {
+  const hasJsonType = form !== 'text' && isJsonType(datacontenttype)
+  if (!hasJsonType && (form === 'text' || mayBeText(datacontenttype))) {
     return isUtf8(body) ? textMember(body) : base64Member(body)
   }
-  const text = isJson ? decodeText(body) : undefined
-  if (text === undefined || kindOf(text) !== 'json') return base64Member(body)
-  return jsonMember(text)
+  return hasJsonType ? inTime(body, jsonOrBase64) : base64Member(body)
 }
 
 /** Returns the members that contain the body of a message that is no event: JSON, text with its type, or base64. */
 export function bodyMembers(body: Uint8Array): string | TextParts {
-  if (body.byteLength === 0) return ''
-  const text = decodeText(body)
-  const kind = text === undefined ? 'too large' : kindOf(text)
-  if (text === undefined || kind === 'too large') return base64Member(body)
-  if (kind === 'json') return jsonMember(text)
+  return body.byteLength === 0 ? '' : inTime(body, membersOf)
+}
+
+/** Makes the members of a long body when they are written: to read it as JSON takes long. */
+function inTime(body: Uint8Array, make: (body: Uint8Array) => Steps<string | TextParts>): string | TextParts {
+  if (body.byteLength < LONG_TEXT_BYTES) return allSteps(make(body))
+  return TextParts.later(body.byteLength, function* () {
+    return new TextParts().add(yield* make(body))
+  })
+}
+
+function* jsonOrBase64(body: Uint8Array): Steps<string | TextParts> {
+  return (yield* bodyKind(body)) === 'json' ? jsonMember(body) : base64Member(body)
+}
+
+function* membersOf(body: Uint8Array): Steps<string | TextParts> {
+  const kind = yield* bodyKind(body)
+  if (kind === 'json') return jsonMember(body)
+  if (kind !== 'text') return base64Member(body)
   const type = '"datacontenttype":"text/plain",'
   const data = textMember(body)
   return typeof data === 'string' ? type + data : new TextParts().add(type).add(data)
@@ -86,20 +101,34 @@ const NO_MEMBERS = { member(): void {} }
 const JSON_START = /^[\t\n\r ]*[-"0-9[{fnt]/
 
 /**
- * Returns the kind of a text. A text that is nested too deep or has too many parts is not parsed: that would take
- * seconds, and readers would reject it.
+ * Returns the kind of a body: JSON, other text, or bytes. A text that is nested too deep or has too many parts counts as
+ * bytes and is not parsed: that would take seconds, and readers would reject it.
  */
-function kindOf(text: string): 'json' | 'too large' | 'other' {
-  if (!JSON_START.test(text)) return 'other'
-  if (scanJson(text, LIMITS, NO_MEMBERS).exceeded !== undefined) return 'too large'
-  return readJson(text) === undefined ? 'other' : 'json'
+export function* bodyKind(body: Uint8Array): Steps<'json' | 'text' | 'bytes'> {
+  const text = decodeText(body)
+  if (text === undefined) return 'bytes'
+  if (!JSON_START.test(text)) return 'text'
+  if (scanJson(text, LIMITS, NO_MEMBERS).exceeded !== undefined) return 'bytes'
+  if (body.byteLength < LONG_TEXT_BYTES) return readJson(text) === undefined ? 'text' : 'json'
+  yield
+  return (yield* isJson(text)) ? 'json' : 'text'
 }
 
-function jsonMember(text: string): string | TextParts {
+/** @param body JSON in UTF-8 */
+function jsonMember(body: Uint8Array): string | TextParts {
   // Line ends in JSON text only separate its parts, so a space can replace them.
-  const line = text.replace(/[\r\n]+/g, ' ')
-  if (line.length >= LONG_TEXT_BYTES) return new TextParts().add('"data":').add(Buffer.from(line))
-  return `"data":${line}`
+  if (body.byteLength < LONG_TEXT_BYTES)
+    return `"data":${bufferOf(body)
+      .toString()
+      .replace(/[\r\n]+/g, ' ')}`
+  return new TextParts().add('"data":').add(body.includes(LF) || body.includes(CR) ? onOneLine(body) : body)
+}
+
+const LF = 10
+const CR = 13
+
+function onOneLine(body: Uint8Array): Uint8Array {
+  return body.map((byte) => (byte === LF || byte === CR ? 32 : byte))
 }
 
 /** @param body UTF-8 */

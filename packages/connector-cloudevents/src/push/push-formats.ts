@@ -1,7 +1,8 @@
 import type { ChannelType, Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
+import { allSteps } from '@signalbox/http-kit'
 
-import { bodyMembers } from '../event/data-form.ts'
+import { bodyKind } from '../event/data-form.ts'
 import { cloudEventText, outgoingAttributes } from '../event/event-text.ts'
 import { encodeHeaderValue } from '../event/header-value.ts'
 
@@ -60,8 +61,7 @@ function binaryHeaders(type: ChannelType, message: Message): Readonly<Record<str
 
 /** Returns the type of the body of a message that is no event. */
 function typeOfBody(body: Uint8Array): string | undefined {
-  const first = String(bodyMembers(body))
-  if (first.startsWith('"data":')) return 'application/json'
-  if (first.startsWith('"datacontenttype":')) return 'text/plain'
-  return first === '' ? undefined : 'application/octet-stream'
+  return body.byteLength === 0 ? undefined : TYPES[allSteps(bodyKind(body))]
 }
+
+const TYPES = { json: 'application/json', text: 'text/plain', bytes: 'application/octet-stream' } as const

@@ -2,7 +2,7 @@ import type { SseStream } from '@signalbox/http-kit'
 
 import type { Flushable, Flusher } from './flusher.ts'
 import type { SseFrame } from './frames.ts'
-import { errorFrame } from './frames.ts'
+import { errorFrame, frameBytes } from './frames.ts'
 
 /** Buffered bytes of a subscriber up to which an events store continues to read. */
 const HIGH_WATER_BYTES = 65_536
@@ -144,7 +144,7 @@ export class Feed implements Flushable {
   #fits(frame: SseFrame): boolean {
     // A reader that is not behind gets one event of any size.
     if (this.#pendingBytes === 0 && this.#stream?.blocked !== true) return true
-    return this.#pendingBytes + (this.#stream?.bufferedBytes ?? 0) + frame.byteLength <= this.#maxBytes
+    return this.#pendingBytes + (this.#stream?.bufferedBytes ?? 0) + frameBytes(frame) <= this.#maxBytes
   }
 
   /**
@@ -190,7 +190,7 @@ export class Feed implements Flushable {
     this.#pending = []
     this.#pendingBytes = 0
     this.#stream.countWaiting(0)
-    this.#stream.writeText(this.#flusher.join(frames, bytes))
+    for (const chunk of this.#flusher.join(frames, bytes)) this.#stream.writeText(chunk)
   }
 
   /** Ends the feed and its stream after an internal error. */
@@ -202,7 +202,7 @@ export class Feed implements Flushable {
   }
 
   #push(frame: SseFrame): void {
-    this.#pendingBytes += frame.byteLength
+    this.#pendingBytes += frameBytes(frame)
     if (this.#pending.push(frame) === 1) this.#flusher.schedule(this)
     if (this.#stream?.blocked === true) this.#stream.countWaiting(this.#pendingBytes)
   }

@@ -15,7 +15,7 @@ export interface Flushable {
 export class Flusher {
   #waiting: Flushable[] = []
   #joined: readonly SseFrame[] = []
-  #chunk: SseFrame = Buffer.alloc(0)
+  #chunk = Buffer.alloc(0)
 
   /** Flushes the feed at the end of this event-loop tick. Call it once for each set of new frames. */
   schedule(feed: Flushable): void {
@@ -38,14 +38,16 @@ export class Flusher {
     this.#chunk = Buffer.alloc(0)
   }
 
-  join(frames: readonly SseFrame[], bytes: number): SseFrame {
-    const [only] = frames
-    if (frames.length === 1 && only !== undefined) return only
+  /** Returns the frames in as few chunks as possible. A long frame is not joined with others. */
+  join(frames: readonly SseFrame[], bytes: number): readonly SseFrame[] {
+    if (frames.length === 1) return frames
     const same = frames.length === this.#joined.length && frames.every((frame, i) => frame === this.#joined[i])
     if (!same) {
+      const buffers = frames.filter((frame) => Buffer.isBuffer(frame))
+      if (buffers.length < frames.length) return frames
       this.#joined = frames
-      this.#chunk = Buffer.concat(frames, bytes)
+      this.#chunk = Buffer.concat(buffers, bytes)
     }
-    return this.#chunk
+    return [this.#chunk]
   }
 }

@@ -2,12 +2,20 @@ import { Buffer } from 'node:buffer'
 
 import type { ChannelType, Message } from '@signalbox/broker-core'
 import type { SseEvent } from '@signalbox/http-kit'
-import { eventText as sseText } from '@signalbox/http-kit'
+import { eventText as sseText, TextParts } from '@signalbox/http-kit'
 
-import { cloudEventText } from '../event/event-text.ts'
+import { longEventText } from '../event/event-text.ts'
 
-/** One server-sent event in wire format. */
-export type SseFrame = Buffer
+/** One server-sent event in wire format. A long one is escaped when it is written. */
+export type SseFrame = Buffer | TextParts
+
+/** An event of more bytes is escaped for each subscriber, in turns; smaller ones once for all, in some milliseconds. */
+const FULL_FRAME_BYTES = 262_144
+
+/** Returns the bytes that a frame keeps in memory. */
+export function frameBytes(frame: SseFrame): number {
+  return frame instanceof TextParts ? frame.heldBytes : frame.byteLength
+}
 
 /** A cache: one message goes to many subscribers, so its frame is built once. It is released with the message. */
 const known = new WeakMap<Message, SseFrame>()
@@ -36,13 +44,21 @@ function makeFrame(
   extensions: Readonly<Record<string, string>>,
   sequence?: number,
 ): SseFrame {
-  const { text, isEvent } = cloudEventText(pattern, message, extensions)
+  const { text, isEvent } = longEventText(pattern, message, extensions)
+  const event = isEvent ? 'cloudevent' : 'message'
   const id = sequence === undefined ? {} : { id: String(sequence) }
-  return Buffer.from(sseText({ event: isEvent ? 'cloudevent' : 'message', ...id, data: text }))
+  if (typeof text === 'string' || text.heldBytes <= FULL_FRAME_BYTES) {
+    return Buffer.from(sseText({ event, ...id, data: String(text) }))
+  }
+  // An event in JSON has no line ends.
+  return new TextParts()
+    .add(sseText({ event, ...id, data: '' }).slice(0, -2))
+    .add(text)
+    .add('\n\n')
 }
 
 /** Returns the frame that reports a failure to a subscriber. Its data has the form of an error answer. */
-export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): SseFrame {
+export function errorFrame(code: string, message: string, details: Readonly<Record<string, unknown>> = {}): Buffer {
   return Buffer.from(sseText(errorEvent(code, message, details)))
 }
 

@@ -1,5 +1,8 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
+import { allSteps } from './fair-turns.ts'
+import type { Steps } from './fair-turns.ts'
+
 /** The most bytes that are escaped or encoded at once: a millisecond of work. A multiple of 3, for base64. */
 const PIECE_BYTES = 49_152
 
@@ -53,14 +56,60 @@ interface Part {
   readonly base64: boolean
 }
 
+/** Parts that are chosen when the text is counted or written, because the choice is dear. */
+class LaterParts {
+  /** The bytes that the parts keep in memory. */
+  readonly heldBytes: number
+  readonly #choose: () => Steps<readonly Part[]>
+  #parts: readonly Part[] | undefined
+
+  constructor(heldBytes: number, choose: () => Steps<readonly Part[]>) {
+    this.heldBytes = heldBytes
+    this.#choose = choose
+  }
+
+  *parts(): Steps<readonly Part[]> {
+    this.#parts ??= yield* this.#choose()
+    return this.#parts
+  }
+
+  quoted(): LaterParts {
+    return new LaterParts(this.heldBytes, () => quotedParts(this))
+  }
+}
+
+function* quotedParts(later: LaterParts): Steps<readonly Part[]> {
+  return (yield* later.parts()).map(quotedPart)
+}
+
+function quotedPart({ bytes, level, base64 }: Part): Part {
+  return { bytes, level: level === 0 ? 1 : 2, base64 }
+}
+
+const NO_BYTES = new Uint8Array(0)
+
 /**
  * A long text in parts. Bodies of messages stay the bytes that they are, and are escaped a piece at a time when the
  * text is written: ten megabytes of control characters become 70 megabytes in the result of a tool.
  */
 export class TextParts {
-  readonly #parts: Part[] = []
+  readonly #parts: (Part | LaterParts)[] = []
   /** Short texts, until a longer part follows. */
   #short = ''
+
+  /**
+   * Returns a text that is made when it is counted or written, a piece of work at a time.
+   * @param heldBytes The bytes that the text keeps in memory
+   */
+  static later(heldBytes: number, make: () => Steps<TextParts>): TextParts {
+    const text = new TextParts()
+    const choose = function* (): Steps<readonly Part[]> {
+      const made = yield* make()
+      return yield* made.#chosen()
+    }
+    text.#parts.push(new LaterParts(heldBytes, choose))
+    return text
+  }
 
   /**
    * Returns a value as JSON. {@link LongBytes}, long strings and texts in parts are JSON strings, which are escaped when
@@ -130,18 +179,28 @@ export class TextParts {
     return this
   }
 
-  #all(): readonly Part[] {
+  #all(): readonly (Part | LaterParts)[] {
     this.#flush()
     return this.#parts
+  }
+
+  *#chosen(): Steps<readonly Part[]> {
+    const chosen: Part[] = []
+    for (const part of this.#all()) {
+      if (part instanceof LaterParts) chosen.push(...(yield* part.parts()))
+      else chosen.push(part)
+    }
+    return chosen
   }
 
   /** Appends a text as a JSON string. A text that has quoted parts can be quoted once. */
   addQuoted(text: string | TextParts): this {
     this.add('"')
     this.#flush()
-    const parts =
-      typeof text === 'string' ? [{ bytes: Buffer.from(text), level: 0, base64: false } as const] : text.#all()
-    for (const { bytes, level, base64 } of parts) this.#parts.push({ bytes, level: level === 0 ? 1 : 2, base64 })
+    if (typeof text === 'string') this.#parts.push({ bytes: Buffer.from(text), level: 1, base64: false })
+    else {
+      for (const part of text.#all()) this.#parts.push(part instanceof LaterParts ? part.quoted() : quotedPart(part))
+    }
     return this.add('"')
   }
 
@@ -151,24 +210,19 @@ export class TextParts {
 
   /** The bytes that the text keeps in memory until it is written. */
   get heldBytes(): number {
-    return this.#all().reduce((sum, { bytes }) => sum + bytes.byteLength, 0)
+    return this.#all().reduce((sum, part) => sum + ('bytes' in part ? part.bytes.byteLength : part.heldBytes), 0)
   }
 
   /** The bytes of the text. A long text is better counted in pieces, by {@link count}. */
   get byteLength(): number {
-    const counting = this.count()
-    for (;;) {
-      const { done = false, value } = counting.next()
-      if (done) return value ?? 0
-    }
+    return allSteps(this.count())
   }
 
   /** Counts the bytes of the text, with a pause after each piece of work. The value of the generator is the count. */
-  *count(): Generator<undefined, number, undefined> {
+  *count(): Steps<number> {
     let size = 0
     let work = 0
-    for (const part of this.#all()) {
-      const { bytes, level, base64 } = part
+    for (const { bytes, level, base64 } of yield* this.#chosen()) {
       if (base64) size += Math.ceil(bytes.byteLength / 3) * 4
       else if (level === 0) size += bytes.byteLength
       else {
@@ -185,11 +239,14 @@ export class TextParts {
     return size
   }
 
-  /** Returns the text in UTF-8, in pieces. Each is a millisecond of work. */
+  /** Returns the text in UTF-8, in pieces. Each is a millisecond of work; some are empty. */
   *pieces(): Generator<Uint8Array, void, undefined> {
+    const choosing = this.#chosen()
+    let step = choosing.next()
+    for (; step.done !== true; step = choosing.next()) yield NO_BYTES
     let gathered: Uint8Array[] = []
     let size = 0
-    for (const part of this.#all()) {
+    for (const part of step.value) {
       for (let at = 0; at < part.bytes.byteLength; at += PIECE_BYTES) {
         const piece = encoded(part.bytes.subarray(at, at + PIECE_BYTES), part)
         gathered.push(piece)
