@@ -9,6 +9,7 @@ import type {
   JsonRpcRequest,
   ScannedMessage,
   SseStream,
+  Steps,
 } from '@signalbox/http-kit'
 import {
   allSteps,
@@ -30,6 +31,8 @@ import type { ExchangeEnvironment } from './mcp-exchange.ts'
 import { McpExchange } from './mcp-exchange.ts'
 import {
   calledTool,
+  listText,
+  membersText,
   MESSAGE_LIMITS,
   readArguments,
   readCancelledId,
@@ -190,18 +193,23 @@ export class McpEndpoint {
     try {
       const scanned = scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
       if (body.byteLength > LARGE_BODY_BYTES) {
-        if (this.#refuseTool(exchange, caller, scanned)) return
-        return exchange.inTurns(scanned.parse()).then(
-          (parsed) => this.#receive(exchange, caller, parsed),
+        return exchange.inTurns(this.#large(exchange, caller, scanned)).then(
+          (large) => large && this.#receive(exchange, caller, large),
           (error: unknown) => exchange.failBody(error),
         )
       }
       message = allSteps(scanned.parse())
     } catch (error) {
-      exchange.failBody(error)
-      return
+      return exchange.failBody(error)
     }
     this.#receive(exchange, caller, message)
+  }
+
+  /** Returns `undefined` if the call is refused and answered. */
+  *#large(exchange: McpExchange, caller: ConnectionCaller, scanned: ScannedMessage): Steps<JsonRpcMessage | undefined> {
+    if (this.#refuseTool(exchange, caller, scanned)) return undefined
+    yield
+    return yield* scanned.parse()
   }
 
   #receive(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
@@ -408,13 +416,4 @@ export class McpEndpoint {
     })()
     return this.#closed
   }
-}
-
-/** Returns the members of an object as JSON text without the braces. */
-function membersText(object: object): string {
-  return JSON.stringify(object).slice(1, -1)
-}
-
-function listText(names: readonly string[]): string {
-  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
 }

@@ -158,3 +158,13 @@ export function readCancelledId(paramsText: string | undefined): string | undefi
 function invalidParams(reason: string, id: string, data?: unknown): JsonRpcError {
   return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: ${reason}`, { id, data })
 }
+
+/** Returns the members of an object as JSON text without the braces. */
+export function membersText(object: object): string {
+  return JSON.stringify(object).slice(1, -1)
+}
+
+/** Returns names in a sentence. */
+export function listText(names: readonly string[]): string {
+  return `${names.slice(0, -1).join(', ')} and ${names.at(-1)}`
+}

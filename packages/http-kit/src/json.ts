@@ -132,9 +132,13 @@ export function* parseJsonInSteps(text: string, limits: JsonLimits = {}): Steps<
 export function countKeys(value: unknown): number {
   let count = 0
   if (Array.isArray(value)) {
-    for (const element of value) if (typeof element === 'object') count += countKeys(element)
+    // An index, because an iterator makes an object of each fraction.
+    for (let i = 0; i < value.length; i++) {
+      const element: unknown = value[i]
+      if (typeof element === 'object') count += countKeys(element)
+    }
   } else if (isJsonObject(value)) {
-    for (const key in value) {
+    for (const key of Object.keys(value)) {
       count++
       const member = value[key]
       if (typeof member === 'object') count += countKeys(member)
