@@ -2,9 +2,8 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { Admitted, ConnectionCaller, JsonRpcMessage } from '@signalbox/http-kit'
+import type { Admitted, ConnectionCaller, JsonRpcMessage, Steps } from '@signalbox/http-kit'
 import {
-  allSteps,
   Endpoint,
   InFlight,
   JSON_RPC_CODES,
@@ -12,6 +11,7 @@ import {
   JsonRpcError,
   LARGE_BODY_BYTES,
   MAX_JSON_KEYS,
+  parseJsonRpc,
   scanJsonRpc,
   refuseBody,
   failureHook,
@@ -204,21 +204,26 @@ export class A2aEndpoint {
   }
 
   #message(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): void | Promise<void> {
+    if (body.byteLength > LARGE_BODY_BYTES) {
+      return exchange
+        .inTurns(this.#large(exchange, caller, agentId, body))
+        .then((message) => this.#dispatch(exchange, caller, agentId, body, message))
+        .catch((error: unknown) => fail(exchange, error))
+    }
     try {
-      const scanned = scanJsonRpc(body, { maxKeys: MAX_JSON_KEYS })
-      if (body.byteLength > LARGE_BODY_BYTES) {
-        // A caller that may not call the agent causes no dear work.
-        exchange.id = scanned.id
-        assertCallable(this.#broker, caller, agentId, exchange.request.headers)
-        return exchange
-          .inTurns(scanned.parse())
-          .then((message) => this.#dispatch(exchange, caller, agentId, body, message))
-          .catch((error: unknown) => fail(exchange, error))
-      }
-      return this.#dispatch(exchange, caller, agentId, body, allSteps(scanned.parse()))
+      return this.#dispatch(exchange, caller, agentId, body, parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS }))
     } catch (error) {
       fail(exchange, error)
     }
+  }
+
+  /** Reads a large message. A caller that may not call the agent causes no dear work. */
+  *#large(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): Steps<JsonRpcMessage> {
+    const scanned = yield* scanJsonRpc(body, { maxKeys: MAX_JSON_KEYS })
+    exchange.id = scanned.id
+    assertCallable(this.#broker, caller, agentId, exchange.request.headers)
+    yield
+    return yield* scanned.parse()
   }
 
   #dispatch(

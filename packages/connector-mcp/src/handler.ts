@@ -12,7 +12,6 @@ import type {
   Steps,
 } from '@signalbox/http-kit'
 import {
-  allSteps,
   Endpoint,
   internalError,
   JSON_RPC_CODES,
@@ -21,6 +20,7 @@ import {
   LARGE_BODY_BYTES,
   MCP_LOCAL_HOSTS,
   OpenStreams,
+  parseJsonRpc,
   scanJsonRpc,
   Settlements,
   failureHook,
@@ -189,16 +189,15 @@ export class McpEndpoint {
   }
 
   #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void | Promise<void> {
+    if (body.byteLength > LARGE_BODY_BYTES) {
+      return exchange.inTurns(this.#large(exchange, caller, body)).then(
+        (large) => large && this.#receive(exchange, caller, large),
+        (error: unknown) => exchange.failBody(error),
+      )
+    }
     let message: JsonRpcMessage
     try {
-      const scanned = scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
-      if (body.byteLength > LARGE_BODY_BYTES) {
-        return exchange.inTurns(this.#large(exchange, caller, scanned)).then(
-          (large) => large && this.#receive(exchange, caller, large),
-          (error: unknown) => exchange.failBody(error),
-        )
-      }
-      message = allSteps(scanned.parse())
+      message = parseJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
     } catch (error) {
       return exchange.failBody(error)
     }
@@ -206,7 +205,9 @@ export class McpEndpoint {
   }
 
   /** Returns `undefined` if the call is refused and answered. */
-  *#large(exchange: McpExchange, caller: ConnectionCaller, scanned: ScannedMessage): Steps<JsonRpcMessage | undefined> {
+  *#large(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): Steps<JsonRpcMessage | undefined> {
+    const scanned = yield* scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
+    yield
     if (this.#refuseTool(exchange, caller, scanned)) return undefined
     yield
     return yield* scanned.parse()

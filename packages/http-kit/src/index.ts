@@ -101,7 +101,7 @@ export type {
   ScannedMessage,
 } from './json-rpc/message.ts'
 export { isJson } from './json-rpc/valid-json.ts'
-export { elementTexts, memberText, scanJson } from './json-rpc/scan.ts'
+export { elementTexts, memberText, scanJson, scanJsonInSteps } from './json-rpc/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json-rpc/scan.ts'
 export { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from './leased-answer.ts'
 export {

@@ -3,7 +3,7 @@ import { shownText } from '@signalbox/broker-core/internal'
 import { allSteps } from './endpoint/fair-turns.ts'
 import type { Steps } from './endpoint/fair-turns.ts'
 import type { ExceededLimit, ScanLimits } from './json-rpc/scan.ts'
-import { jsonTokens, scanJson } from './json-rpc/scan.ts'
+import { jsonTokens, scanJsonInSteps } from './json-rpc/scan.ts'
 
 /** A parsed JSON object. */
 export type JsonObject = { readonly [key: string]: unknown }
@@ -115,10 +115,10 @@ export function parseJson(text: string, limits: JsonLimits = {}): ParsedJson {
   return allSteps(parseJsonInSteps(text, limits))
 }
 
-/** Parses a long text as {@link parseJson} does, with a pause after the scan and after the values are built. */
+/** Parses a long text as {@link parseJson} does, with pauses in the scan, after it, and after the values are built. */
 export function* parseJsonInSteps(text: string, limits: JsonLimits = {}): Steps<ParsedJson> {
   const bounds = scanLimits(limits)
-  const { exceeded, keys } = scanJson(text, bounds, NO_MEMBERS)
+  const { exceeded, keys } = yield* scanJsonInSteps(text, bounds, NO_MEMBERS)
   if (exceeded !== undefined) return { problem: limitText(exceeded, bounds), exceeded }
   yield
   const read = readJson(text)

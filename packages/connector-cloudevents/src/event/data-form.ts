@@ -9,7 +9,7 @@ import {
   LongBytes,
   MAX_JSON_DEPTH,
   readJson,
-  scanJson,
+  scanJsonInSteps,
   scanLimits,
   TextParts,
 } from '@signalbox/http-kit'
@@ -108,7 +108,7 @@ export function* bodyKind(body: Uint8Array): Steps<'json' | 'text' | 'bytes'> {
   const text = decodeText(body)
   if (text === undefined) return 'bytes'
   if (!JSON_START.test(text)) return 'text'
-  if (scanJson(text, LIMITS, NO_MEMBERS).exceeded !== undefined) return 'bytes'
+  if ((yield* scanJsonInSteps(text, LIMITS, NO_MEMBERS)).exceeded !== undefined) return 'bytes'
   if (body.byteLength < LONG_TEXT_BYTES) return readJson(text) === undefined ? 'text' : 'json'
   yield
   return (yield* isJson(text)) ? 'json' : 'text'

@@ -3,7 +3,7 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import { encodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type { MemberSink, Steps } from '@signalbox/http-kit'
-import { elementTexts, isJson, isJsonObject, LARGE_BODY_BYTES, readJson, scanJson } from '@signalbox/http-kit'
+import { elementTexts, isJson, isJsonObject, LARGE_BODY_BYTES, readJson, scanJsonInSteps } from '@signalbox/http-kit'
 
 import { CeError } from '../errors.ts'
 import type { AttributeType } from './attributes.ts'
@@ -26,7 +26,7 @@ import {
 export function* readStructured(body: Buffer): Steps<IncomingEvent> {
   const text = textOf(body)
   const members = new Members(text)
-  assertWithinLimits(scanJson(text, EVENT_LIMITS, members).exceeded, EVENT_LIMITS)
+  assertWithinLimits((yield* scanJsonInSteps(text, EVENT_LIMITS, members)).exceeded, EVENT_LIMITS)
   yield
   return yield* readEvent(text, members)
 }
@@ -34,7 +34,7 @@ export function* readStructured(body: Buffer): Steps<IncomingEvent> {
 /** Reads a batch (HTTP binding 3.3): an array of events, possibly empty. @throws CeError EVENT_INVALID */
 export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
   const text = textOf(body)
-  assertWithinLimits(scanJson(text, BATCH_LIMITS, NO_MEMBERS).exceeded, BATCH_LIMITS)
+  assertWithinLimits((yield* scanJsonInSteps(text, BATCH_LIMITS, NO_MEMBERS)).exceeded, BATCH_LIMITS)
   yield
   const elements = elementTexts(text, MAX_BATCH_EVENTS + 1)
   if (elements.length > MAX_BATCH_EVENTS) {
@@ -49,7 +49,7 @@ export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
   for (const element of elements) {
     try {
       const members = new Members(element)
-      scanJson(element, BATCH_LIMITS, members)
+      yield* scanJsonInSteps(element, BATCH_LIMITS, members)
       events.push(yield* readEvent(element, members))
     } catch (error) {
       if (!(error instanceof CeError)) throw error

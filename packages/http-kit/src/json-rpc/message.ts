@@ -11,7 +11,7 @@ import { countKeys, isJsonObject, limitText, repeatedKey, scanLimits } from '../
 import { JSON_RPC_CODES } from './codes.ts'
 import { isIdText } from './id.ts'
 import type { MemberSink } from './scan.ts'
-import { scanJson } from './scan.ts'
+import { scanJsonInSteps } from './scan.ts'
 
 /** A message with a method and an id. */
 export interface JsonRpcRequest {
@@ -85,15 +85,15 @@ export interface ScannedMessage {
  * @throws BodyRefused when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
-  return allSteps(scanJsonRpc(body, limits).parse())
+  return allSteps(allSteps(scanJsonRpc(body, limits)).parse())
 }
 
 /** Checks a message's text as {@link parseJsonRpc}, and leaves the dear part, building its values, to the caller. */
-export function scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): ScannedMessage {
+export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Steps<ScannedMessage> {
   const text = decode(body)
   const bounds = scanLimits({ ...limits, maxKeys: limits.maxKeys ?? 0 })
   const envelope = new JsonRpcEnvelope(text)
-  const { exceeded, keys, valueBytes } = scanJson(text, bounds, envelope)
+  const { exceeded, keys, valueBytes } = yield* scanJsonInSteps(text, bounds, envelope)
   if (exceeded !== undefined) throw invalid(`the body is ${limitText(exceeded, bounds)}`, envelope.readableId())
   return {
     id: envelope.readableId(),

@@ -1,3 +1,6 @@
+import { allSteps } from '../endpoint/fair-turns.ts'
+import type { Steps } from '../endpoint/fair-turns.ts'
+
 /**
  * Receives the members of the outermost object from {@link scanJson}, with the range `[start, end)` of each value's
  * source text.
@@ -67,6 +70,14 @@ export const CLOSE_BRACE = 125
  * than the depth is exceeded, so that a large text costs little, and reports the members before that.
  */
 export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Scan {
+  return allSteps(scanJsonInSteps(text, limits, sink))
+}
+
+/** Characters that are scanned at once: some milliseconds of work. */
+const PIECE_CHARACTERS = 1_048_576
+
+/** Scans a text as {@link scanJson} does, with a pause after each megabyte. */
+export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberSink): Steps<Scan> {
   const { maxDepth, outside } = limits
   const mostKeys = most(limits.maxKeys)
   const mostParts = most(limits.maxParts)
@@ -97,7 +108,12 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
   /** The last blanks. */
   let blankStart = 0
   let blankEnd = 0
+  let pauseAt = PIECE_CHARACTERS
   for (let at = 0; at < length; at++) {
+    if (at >= pauseAt) {
+      pauseAt = at + PIECE_CHARACTERS
+      yield
+    }
     const char = text.charCodeAt(at)
     // Digits, the most frequent characters outside strings.
     if (char > COMMA && char < COLON) {
