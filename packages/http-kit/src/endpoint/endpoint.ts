@@ -54,6 +54,9 @@ export type Admitted<E extends HttpExchange> = (exchange: E, caller: ConnectionC
 /** Parsing a larger body can take milliseconds, and many may arrive at the same time, in bytes. */
 export const LARGE_BODY_BYTES = 65_536
 
+/** Larger bodies are read in turns, in bytes: 64 KiB of short keys or brackets take milliseconds, and 50 may come at once. */
+const TURN_BYTES = 16_384
+
 const REFUSED_AT_SHUTDOWN = new Refusal('shutting_down', 'the server is shutting down; try again')
 
 /**
@@ -179,7 +182,7 @@ export class Endpoint {
       limit,
       (refusal, body) => {
         if (refusal !== undefined) this.contain(exchange, refuse, refusal)
-        else if (body.byteLength <= LARGE_BODY_BYTES) this.contain(exchange, read, body)
+        else if (body.byteLength <= TURN_BYTES) this.contain(exchange, read, body)
         else this.#readInTurn(exchange, read, body)
       },
       hold,
