@@ -40,6 +40,7 @@ export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
   if (elements.length > MAX_BATCH_EVENTS) {
     throw invalidEvent(`the batch has more than ${MAX_BATCH_EVENTS} events; send several batches`)
   }
+  yield
   if (!isArrayOf(elements, text)) {
     const isOther = !ARRAY_START.test(text) && (yield* isJson(text))
     throw isOther ? invalidEvent('a batch must be a JSON array of events') : notJson()
@@ -149,7 +150,11 @@ function* readEvent(text: string, members: Members): Steps<IncomingEvent> {
   const dataIndex = names.indexOf('data')
   const dataText = dataIndex === -1 ? undefined : members.source(dataIndex)
   const isLarge = dataText !== undefined && dataText.length > LARGE_BODY_BYTES
-  if (isLarge && !(yield* isJson(dataText))) throw notJson()
+  if (isLarge) {
+    yield
+    if (!(yield* isJson(dataText))) throw notJson()
+    yield
+  }
   const event = parse(isLarge ? members.without(dataIndex) : text)
   if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
   if (Object.keys(event).length !== names.length) {
