@@ -3,14 +3,17 @@ import { join } from 'node:path'
 
 import { POLICY_ACTIONS } from '@signalbox/broker-core'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
+import { testFolder } from '@signalbox/testkit/test-folder'
+import { pino } from 'pino'
 import { Check } from 'typebox/value'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
 import { MCP_OAUTH_ROUTES } from '../src/openapi/mcp.ts'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
+import { startServer } from '../src/server.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -38,8 +41,12 @@ function oauth(more: object = {}, authentication: object = {}): PartialConfig {
   }
 }
 
-function challenge(error?: string, scope = ALL): string {
-  const reason = error === undefined ? '' : `error="${error}", `
+/** The reason of a token without the scope of a call. */
+const LACKS = 'the scopes of the token do not allow this call'
+
+function challenge(error?: string, scope = ALL, description?: string): string {
+  const text = description === undefined ? '' : `error_description="${description}", `
+  const reason = error === undefined ? '' : `error="${error}", ${text}`
   return `Bearer ${reason}resource_metadata="${PUBLIC_URL}${METADATA}/mcp", scope="${scope}"`
 }
 
@@ -233,16 +240,19 @@ test('MGMT-14 - the OpenAPI document has the routes of the metadata, with the mo
 
 describe('401', () => {
   const past = Math.floor(Date.now() / 1000) - 60
-  const TOKENS: Readonly<Record<string, () => Promise<string>>> = {
-    'another audience': () => bearer(ALL, { aud: 'https://other.example.com/mcp' }),
-    'the audience of the server without the path': () => bearer(ALL, { aud: PUBLIC_URL }),
-    'no audience': () => bearer(ALL, { aud: undefined }),
-    'another issuer': () => bearer(ALL, { iss: 'https://evil.example.com' }),
-    expired: () => bearer(ALL, { exp: past }),
-    'another key': () => issuer().bearer('', { ...CLAIMS, scope: ALL }),
-    garbage: async () => 'Bearer garbage',
-    'another scheme': async () => 'Basic YTpi',
-  }
+  const AUDIENCE = 'it is for another resource (aud)'
+  const SCHEME = 'the Authorization header is not of the form Bearer TOKEN'
+  const TOKENS: readonly (readonly [name: string, reason: string, token: () => Promise<string>])[] = [
+    ['another audience', AUDIENCE, () => bearer(ALL, { aud: 'https://other.example.com/mcp' })],
+    ['the audience of the server without the path', AUDIENCE, () => bearer(ALL, { aud: PUBLIC_URL })],
+    ['no audience', AUDIENCE, () => bearer(ALL, { aud: undefined })],
+    ['another issuer', 'it is of another issuer (iss)', () => bearer(ALL, { iss: 'https://evil.example.com' })],
+    ['expired', 'it has expired (exp)', () => bearer(ALL, { exp: past })],
+    ['not valid yet', 'it is not valid yet (nbf)', () => bearer(ALL, { nbf: past + 3600 })],
+    ['another key', 'its signature does not fit the key', () => issuer().bearer('', { ...CLAIMS, scope: ALL })],
+    ['garbage', 'it is not a signed JWT', async () => 'Bearer garbage'],
+    ['another scheme', SCHEME, async () => 'Basic YTpi'],
+  ]
 
   test.each(['legacy', 'stateless'] as const)(
     'S10 - every %s request without a token gets the challenge',
@@ -255,13 +265,35 @@ describe('401', () => {
     },
   )
 
-  test.each(Object.keys(TOKENS))('S10 - a bad token gets the challenge with invalid_token: %s', async (name) => {
+  test.each(TOKENS)('S10 - a bad token gets the challenge with the reason: %s', async (_name, reason, make) => {
     const { http } = await serve(oauth())
-    const token = await TOKENS[name]!()
+    const token = await make()
+    const described = challenge('invalid_token', ALL, reason)
     for (const era of ['legacy', 'stateless'] as const) {
-      const refused = { status: 401, challenge: challenge('invalid_token'), body: UNAUTHENTICATED }
+      const refused = { status: 401, challenge: described, body: UNAUTHENTICATED }
       expect(await call(http.url, era, 'tools/list', {}, token)).toEqual(refused)
     }
+  })
+
+  test('S1, S10 - the log has a line for each distinct reason at once, and no part of a token', async () => {
+    const lines: string[] = []
+    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
+    const config = createConfig({ ...oauth(), http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
+    const server = await startServer(config, { log })
+    onTestFinished(() => server.close())
+    const secrets: string[] = []
+    for (const [, , make] of [...TOKENS, ...TOKENS]) {
+      const token = await make()
+      secrets.push(token.split(' ')[1] ?? '')
+      await call(server.http.url, 'legacy', 'ping', {}, token)
+    }
+    const found = lines
+      .map((line) => JSON.parse(line) as { msg: string; count: number; reason: string })
+      .filter(({ msg }) => msg === 'authentication failed')
+    const reasons = [...new Set(TOKENS.map(([, reason]) => reason))]
+    expect(found.map(({ count }) => count)).toEqual(reasons.map(() => 1))
+    for (const [i, reason] of reasons.entries()) expect(found[i]?.reason).toContain(reason)
+    for (const secret of secrets) expect(lines.join('')).not.toContain(secret)
   })
 
   test('S10 - every method of every revision gets the challenge, and so does a notification', async () => {
@@ -328,7 +360,7 @@ describe('scopes', () => {
     const { http } = await serve(oauth())
     for (const [name, args, scope] of NEEDED) {
       const others = ALL.split(' ').filter((one) => one !== scope)
-      const refused = { status: 403, challenge: challenge('insufficient_scope', scope), body: INSUFFICIENT }
+      const refused = { status: 403, challenge: challenge('insufficient_scope', scope, LACKS), body: INSUFFICIENT }
       expect([name, await tool(http.url, name, args, await bearer(others.join(' ')))]).toMatchObject([name, refused])
       expect([name, await tool(http.url, name, args, await bearer(scope))]).toMatchObject([name, { status: 200 }])
     }
@@ -338,7 +370,11 @@ describe('scopes', () => {
     const { http } = await serve(oauth())
     const params = { name: 'queue_send', arguments: { channel: 'q', body: 'x' } }
     const refused = await call(http.url, 'legacy', 'tools/call', params, await bearer('signalbox:read'))
-    const answer = { status: 403, challenge: challenge('insufficient_scope', 'signalbox:write'), body: INSUFFICIENT }
+    const answer = {
+      status: 403,
+      challenge: challenge('insufficient_scope', 'signalbox:write', LACKS),
+      body: INSUFFICIENT,
+    }
     expect(refused).toMatchObject(answer)
   })
 
@@ -357,7 +393,10 @@ describe('scopes', () => {
     async (scope) => {
       const { http } = await serve(oauth())
       const token = await bearer(scope)
-      const refused = { status: 403, challenge: challenge('insufficient_scope') }
+      const refused = {
+        status: 403,
+        challenge: challenge('insufficient_scope', ALL, 'the scopes of the token allow nothing here'),
+      }
       for (const method of ['initialize', 'ping', 'tools/list']) {
         expect(await call(http.url, 'legacy', method, {}, token)).toMatchObject(refused)
       }

@@ -95,9 +95,9 @@ export class A2aExchange extends JsonRpcExchange {
     this.fail(wrongType ? contentTypeError(problem) : problem)
   }
 
-  protected override answerUnauthenticated(head: RequestHead): void {
+  protected override answerUnauthenticated(head: RequestHead, cause: unknown): void {
     this.#guess(head.request?.method)
-    super.answerUnauthenticated(head)
+    super.answerUnauthenticated(head, cause)
   }
 
   /**

@@ -154,10 +154,10 @@ export class McpExchange extends JsonRpcExchange {
   }
 
   /** In the OAuth mode every revision answers with HTTP 401. */
-  protected override answerUnauthenticated(head: RequestHead): void {
-    const challenge = this.#environment.protectedResource?.challenge(this.request)
+  protected override answerUnauthenticated(head: RequestHead, cause: unknown): void {
+    const challenge = this.#environment.protectedResource?.challenge(this.request, cause)
     if (challenge === undefined) {
-      super.answerUnauthenticated(head)
+      super.answerUnauthenticated(head, cause)
       return
     }
     const { code, message, id } = authenticationFailed(head.id)

@@ -43,9 +43,21 @@ export class BodyRefused extends Error {
   }
 }
 
-/** Missing or invalid credentials. The message is for logs only; the client does not see the reason. */
+/** Missing or invalid credentials. The message is for logs. */
 export class AuthenticationError extends Error {
   override readonly name = 'AuthenticationError'
+  /** The reason for the client of an OAuth resource: one of a few texts, without values and quotes. @default none */
+  readonly description: string | undefined
+
+  constructor(message: string, { description, ...options }: ErrorOptions & { readonly description?: string } = {}) {
+    super(message, options)
+    this.description = description
+  }
+}
+
+/** Returns the error for credentials that cannot be used, for a reason that the client may see too. */
+export function unusable(description: string): AuthenticationError {
+  return new AuthenticationError(description, { description })
 }
 
 /** Returns the answer to every {@link AuthenticationError} on a JSON-RPC route. */

@@ -110,14 +110,14 @@ describe('the token', () => {
       ]
       for (const [keys, text] of sources) {
         const forged = `${body}.${createHmac('sha256', text).update(body).digest('base64url')}`
-        expect(await refusal(open({ keys }), `Bearer ${forged}`)).toMatch(/"alg"/)
+        expect(await refusal(open({ keys }), `Bearer ${forged}`)).toMatch(/\(alg\)/)
       }
     }
   })
 
   test('S1 - only the listed algorithms count, also if the key could verify others', async () => {
     const strict = open({ keys: { keyFile: file(pem(RSA)) }, algorithms: ['PS256'] })
-    expect(await refusal(strict, `Bearer ${await token(RSA)}`)).toMatch(/"alg"/)
+    expect(await refusal(strict, `Bearer ${await token(RSA)}`)).toMatch(/\(alg\)/)
     const { clientId } = await identity(strict, await token({ ...RSA, alg: 'PS256' }))
     expect(clientId).toBe('alice')
   })
@@ -144,16 +144,16 @@ describe('the token', () => {
   test('S1 - exp is required, and both it and nbf have 5 seconds of leeway', async () => {
     const authenticator = open()
     const of = (claims: JWTPayload) => token(KEY, claims)
-    expect(await refusal(authenticator, `Bearer ${await of({ exp: seconds(-7) })}`)).toMatch(/"exp"/)
+    expect(await refusal(authenticator, `Bearer ${await of({ exp: seconds(-7) })}`)).toMatch(/\(exp\)/)
     expect(await identity(authenticator, await of({ exp: seconds(-2) }))).toMatchObject({ clientId: 'alice' })
-    expect(await refusal(authenticator, `Bearer ${await of({ nbf: seconds(10) })}`)).toMatch(/"nbf"/)
+    expect(await refusal(authenticator, `Bearer ${await of({ nbf: seconds(10) })}`)).toMatch(/\(nbf\)/)
     expect(await identity(authenticator, await of({ nbf: seconds(2) }))).toMatchObject({ clientId: 'alice' })
     const unlimited = await new SignJWT({ ClientID: 'alice' }).setProtectedHeader({ alg: 'ES256' }).sign(KEY.privateKey)
-    expect(await refusal(authenticator, `Bearer ${unlimited}`)).toMatch(/"exp"/)
+    expect(await refusal(authenticator, `Bearer ${unlimited}`)).toMatch(/\(exp\)/)
     const text = await new SignJWT({ ClientID: 'alice', exp: '9999999999' as unknown as number })
       .setProtectedHeader({ alg: 'ES256' })
       .sign(KEY.privateKey)
-    expect(await refusal(authenticator, `Bearer ${text}`)).toMatch(/"exp"/)
+    expect(await refusal(authenticator, `Bearer ${text}`)).toMatch(/\(exp\)/)
   })
 
   test('S1 - issuer and audience are checked where they are set', async () => {
@@ -162,16 +162,16 @@ describe('the token', () => {
     expect(await identity(authenticator, await token(KEY, good))).toMatchObject({ clientId: 'alice' })
     expect(await identity(authenticator, await token(KEY, { ...good, aud: ['x', 'other'] }))).toMatchObject({})
     for (const bad of [{ iss: 'https://evil.example' }, { iss: 'https://id.example/' }, { aud: 'x' }, { aud: [] }]) {
-      expect(await refusal(authenticator, `Bearer ${await token(KEY, { ...good, ...bad })}`)).toMatch(/"iss"|"aud"/)
+      expect(await refusal(authenticator, `Bearer ${await token(KEY, { ...good, ...bad })}`)).toMatch(/\((iss|aud)\)/)
     }
-    expect(await refusal(authenticator, `Bearer ${await token(KEY)}`)).toMatch(/"iss"|"aud"/)
+    expect(await refusal(authenticator, `Bearer ${await token(KEY)}`)).toMatch(/\((iss|aud)\)/)
   })
 
   test('S1 - a crit header that is not understood is refused', async () => {
     const head = encode({ alg: 'HS256', crit: ['exp2'], exp2: 1 })
     const body = `${head}.${encode({ ClientID: 'alice', exp: seconds(60) })}`
     const signed = `${body}.${createHmac('sha256', SECRET).update(body).digest('base64url')}`
-    expect(await refusal(open({ keys: { secret: SECRET } }), `Bearer ${signed}`)).toMatch(/exp2|"crit"/)
+    expect(await refusal(open({ keys: { secret: SECRET } }), `Bearer ${signed}`)).toContain('(alg, crit)')
   })
 })
 

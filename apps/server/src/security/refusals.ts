@@ -1,13 +1,9 @@
-/** Refusals of one address that were not reported yet. */
-interface Counted {
-  count: number
-  reason: string
-}
+/** Refusals of one address and for one reason that were not reported yet. */
+type Counts = Map<string, number>
 
 export interface RefusalReport {
   readonly address: string
   readonly count: number
-  /** The reason of the last refusal. */
   readonly reason: string
 }
 
@@ -17,14 +13,19 @@ const MINUTE_MS = 60_000
 const MAX_ADDRESSES = 1_000
 const OTHERS = 'others'
 
+/** The most reasons that are reported separately for an address in a minute. */
+const MAX_REASONS = 12
+const OTHER_REASONS = 'other reasons'
+
 /**
- * Counts refusals for each address. Reports the first one at once, and the others at the end of the
- * minute with one report, so that a single wrong token is visible and a flood is one line.
+ * Counts refusals for each address and reason. Reports the first one of each at once, and the others at
+ * the end of the minute with one report, so that a single wrong token is visible and a flood is few
+ * lines.
  */
 export class Refusals implements Disposable {
   readonly #report: (refusal: RefusalReport) => void
   readonly #everyMs: number
-  #waiting = new Map<string, Counted>()
+  #waiting = new Map<string, Counts>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(report: (refusal: RefusalReport) => void, everyMs = MINUTE_MS) {
@@ -32,17 +33,16 @@ export class Refusals implements Disposable {
     this.#everyMs = everyMs
   }
 
-  add(from: string | undefined, reason: string): void {
+  add(from: string | undefined, given: string): void {
     const address = this.#nameOf(from ?? 'unknown')
-    const counted = this.#waiting.get(address)
-    if (counted === undefined) {
-      this.#waiting.set(address, { count: 0, reason })
-      this.#timer ??= setTimeout(() => this.#flush(), this.#everyMs).unref()
-      this.#report({ address, count: 1, reason })
-    } else {
-      counted.count++
-      counted.reason = reason
-    }
+    const counts: Counts = this.#waiting.get(address) ?? new Map()
+    const reason = counts.has(given) || counts.size < MAX_REASONS ? given : OTHER_REASONS
+    const count = counts.get(reason)
+    counts.set(reason, count === undefined ? 0 : count + 1)
+    if (count !== undefined) return
+    this.#waiting.set(address, counts)
+    this.#timer ??= setTimeout(() => this.#flush(), this.#everyMs).unref()
+    this.#report({ address, count: 1, reason })
   }
 
   [Symbol.dispose](): void {
@@ -59,6 +59,8 @@ export class Refusals implements Disposable {
     this.#waiting = new Map()
     clearTimeout(this.#timer)
     this.#timer = undefined
-    for (const [address, { count, reason }] of ended) if (count > 0) this.#report({ address, count, reason })
+    for (const [address, counts] of ended) {
+      for (const [reason, count] of counts) if (count > 0) this.#report({ address, count, reason })
+    }
   }
 }

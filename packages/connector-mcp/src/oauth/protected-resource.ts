@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
-import { scopeOf, SCOPES } from '@signalbox/http-kit'
+import { AuthenticationError, scopeOf, SCOPES } from '@signalbox/http-kit'
 
 import type { Tool } from '../tools/tool.ts'
 import type { HttpRequest } from '@signalbox/http-kit'
@@ -57,19 +57,25 @@ export class ProtectedResource {
     })
   }
 
-  /** Returns the headers of the answer to a request without a valid token. The error is absent if no token was sent. */
-  challenge({ headers }: HttpRequest): OutgoingHttpHeaders {
-    return this.#headers(headers.authorization === undefined ? undefined : 'invalid_token', this.#scope)
+  /**
+   * Returns the headers of the answer to a request without a valid token. The error is absent if no token was sent.
+   * @param cause The error of the authenticator, which may have a description for the client
+   */
+  challenge({ headers }: HttpRequest, cause: unknown): OutgoingHttpHeaders {
+    if (headers.authorization === undefined) return this.#headers(undefined, this.#scope)
+    const description = cause instanceof AuthenticationError ? cause.description : undefined
+    return this.#headers('invalid_token', this.#scope, description)
   }
 
   /** Returns the headers of the answer to a valid token without the scope for an action. */
   insufficient(action: PolicyAction): OutgoingHttpHeaders {
-    return this.#headers('insufficient_scope', this.#named(new Set([action])).join(' '))
+    const scope = this.#named(new Set([action])).join(' ')
+    return this.#headers('insufficient_scope', scope, 'the scopes of the token do not allow this call')
   }
 
   /** Returns the headers of the answer to a valid token without any scope for this endpoint. */
   insufficientForAll(): OutgoingHttpHeaders {
-    return this.#headers('insufficient_scope', this.#scope)
+    return this.#headers('insufficient_scope', this.#scope, 'the scopes of the token allow nothing here')
   }
 
   /** Returns `true` if credentials with these actions are of use here. */
@@ -77,8 +83,9 @@ export class ProtectedResource {
     return [...actions].some((action) => this.#actions.has(action))
   }
 
-  #headers(error: string | undefined, scope: string): OutgoingHttpHeaders {
-    const reason = error === undefined ? '' : `error="${error}", `
+  #headers(error: string | undefined, scope: string, description?: string): OutgoingHttpHeaders {
+    const text = description === undefined ? '' : `error_description="${description}", `
+    const reason = error === undefined ? '' : `error="${error}", ${text}`
     return { 'WWW-Authenticate': `Bearer ${reason}resource_metadata="${this.#metadataUrl}", scope="${scope}"` }
   }
 

@@ -199,9 +199,27 @@ function openKeys(keys: KeyOptions, wanted: readonly string[], events: KeyEvents
   }
 }
 
-/** Converts an error of jose. Its messages, which go to the log, name claims and headers but contain no values. */
+/** Converts an error of jose to one of a few reasons: a log that lists each must not depend on the text of a token. */
 function refusal(error: unknown): AuthenticationError {
   if (error instanceof AuthenticationError) return error
-  const reason = error instanceof Error ? error.message : String(error)
-  return new AuthenticationError(`the token is not valid: ${reason}`, { cause: error })
+  const description = reasonOf(error)
+  return new AuthenticationError(`the token is not valid: ${description}`, { cause: error, description })
+}
+
+function reasonOf(error: unknown): string {
+  const { errors } = jose()
+  if (error instanceof errors.JWTExpired) return 'it has expired (exp)'
+  if (error instanceof errors.JWTClaimValidationFailed) return CLAIM_REASONS[error.claim] ?? 'a claim is not valid'
+  if (error instanceof errors.JWSSignatureVerificationFailed) return 'its signature does not fit the key'
+  if (error instanceof errors.JWKSNoMatchingKey) return 'the server has no key for it (kid, alg)'
+  if (error instanceof errors.JOSEAlgNotAllowed) return 'its algorithm is not allowed (alg)'
+  if (error instanceof errors.JOSENotSupported) return 'it needs a feature that the server does not have (alg, crit)'
+  return error instanceof errors.JOSEError ? 'it is not a signed JWT' : 'the keys are not available'
+}
+
+const CLAIM_REASONS: Readonly<Record<string, string>> = {
+  aud: 'it is for another resource (aud)',
+  iss: 'it is of another issuer (iss)',
+  exp: 'it has no valid end (exp)',
+  nbf: 'it is not valid yet (nbf)',
 }

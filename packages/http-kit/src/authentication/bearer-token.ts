@@ -1,5 +1,5 @@
 import type { AuthenticationRequest } from '../authenticator.ts'
-import { AuthenticationError } from '../errors.ts'
+import { AuthenticationError, unusable } from '../errors.ts'
 
 /** The longest Authorization header that is read, in characters. */
 const MAX_LENGTH = 8_192
@@ -14,10 +14,9 @@ const BEARER = /^Bearer +([^\s,]+)$/i
 export function authorizationHeader({ headers, rawHeaders }: AuthenticationRequest): string {
   const { authorization } = headers
   if (authorization === undefined) throw new AuthenticationError('the request has no Authorization header')
-  if (count(rawHeaders, 'authorization') > 1)
-    throw new AuthenticationError('the request has several Authorization headers; send one')
+  if (count(rawHeaders, 'authorization') > 1) throw unusable('the request has several Authorization headers; send one')
   if (authorization.length > MAX_LENGTH)
-    throw new AuthenticationError(`the Authorization header is longer than ${MAX_LENGTH} characters`)
+    throw unusable(`the Authorization header is longer than ${MAX_LENGTH} characters`)
   return authorization
 }
 
@@ -27,7 +26,7 @@ export function authorizationHeader({ headers, rawHeaders }: AuthenticationReque
  */
 export function bearerToken(authorization: string): string {
   const token = BEARER.exec(authorization)?.[1]
-  if (token === undefined) throw new AuthenticationError('the Authorization header is not of the form Bearer TOKEN')
+  if (token === undefined) throw unusable('the Authorization header is not of the form Bearer TOKEN')
   return token
 }
 

@@ -1,7 +1,7 @@
 import type { JWTPayload } from 'jose'
 
 import type { Identity } from '../authenticator.ts'
-import { AuthenticationError } from '../errors.ts'
+import { unusable } from '../errors.ts'
 import type { Role } from './roles.ts'
 import { isRole } from './roles.ts'
 import { actionsOf, scopesOf } from './scopes.ts'
@@ -34,17 +34,15 @@ export function identityOf(claims: JWTPayload, oauth?: OAuthTokenOptions): Ident
   for (const name of TIME_CLAIMS) {
     const time = claims[name]
     if (time === undefined || (typeof time === 'number' && Math.abs(time) <= MAX_SECONDS)) continue
-    throw new AuthenticationError(`the claim ${name} is not a time in seconds; it must be at most ${MAX_SECONDS}`)
+    throw unusable(`the claim ${name} is not a time in seconds; it must be at most ${MAX_SECONDS}`)
   }
   const names = oauth === undefined ? CLIENT_CLAIMS : USER_CLAIMS
   const claim = names.find((name) => claims[name] !== undefined)
   if (claim === undefined)
-    throw new AuthenticationError(
-      `the token does not name its caller; it must have one of the claims ${names.join(', ')}`,
-    )
+    throw unusable(`the token does not name its caller; it must have one of the claims ${names.join(', ')}`)
   const clientId = claims[claim]
   if (typeof clientId !== 'string' || !CLIENT_ID.test(clientId)) {
-    throw new AuthenticationError(`the claim ${claim} is not 1 to 256 visible ASCII characters`)
+    throw unusable(`the claim ${claim} is not 1 to 256 visible ASCII characters`)
   }
   const actions = oauth && actionsOf(scopesOf(claims, oauth.scopePrefix ?? ''))
   // The user's roles must not reach a program that the user has allowed less.

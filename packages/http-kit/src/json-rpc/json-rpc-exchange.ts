@@ -21,7 +21,7 @@ export abstract class JsonRpcExchange extends HttpExchange {
 
   override refuse(refusal: Refusal): void {
     if (refusal.reason === 'unauthenticated') {
-      this.withRequestHead((head) => this.answerUnauthenticated(head))
+      this.withRequestHead((head) => this.answerUnauthenticated(head, refusal.cause))
       return
     }
     const { retryAfterSeconds } = refusal
@@ -35,8 +35,11 @@ export abstract class JsonRpcExchange extends HttpExchange {
     else this.withRequestHead(({ id }) => crashed(id))
   }
 
-  /** Answers a caller without valid credentials. */
-  protected answerUnauthenticated({ id }: RequestHead): void {
+  /**
+   * Answers a caller without valid credentials.
+   * @param _cause The error of the authenticator
+   */
+  protected answerUnauthenticated({ id }: RequestHead, _cause: unknown): void {
     this.answerError(authenticationFailed(id), 'unauthenticated')
   }
 
