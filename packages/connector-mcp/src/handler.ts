@@ -412,6 +412,7 @@ export class McpEndpoint {
       this.#eventMethods?.close()
       this.streams.closeAll()
       await this.#calls.close(graceMs)
+      await this.#options.responders?.close()
       await this.#tasks?.close()
       await this.#settlements.close(1000)
     })()

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 import type { ConnectorOptions } from '@signalbox/http-kit'
+import type { BrokerHandle } from '@signalbox/broker-core'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions } from '@signalbox/broker-core/internal'
 import {
@@ -20,6 +21,7 @@ import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
 import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import { DEFAULT_MAX_ANSWER_BYTES } from './tools/answer-size.ts'
+import { Responders } from './tools/responders.ts'
 import type { ServerInfo } from './wire/revision.ts'
 
 export interface McpConnectorOptions extends ConnectorOptions {
@@ -83,6 +85,12 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default false
    */
   readonly leases?: boolean
+  /**
+   * Adds the tools `request_serve`, `request_reply` and `events_store_wait`. The value is the handle `system` of
+   * `createBroker`, which carries answers between nodes.
+   * @default none
+   */
+  readonly responders?: BrokerHandle
   /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**
@@ -113,10 +121,12 @@ type Unresolved =
   | 'frontDoor'
   | 'oauth'
   | 'card'
+  | 'responders'
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
   Pick<McpConnectorOptions, 'agents' | 'events' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
     readonly tasks?: ResolvedTaskOptions
+    readonly responders?: Responders
   }
 
 const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
@@ -134,6 +144,7 @@ const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
   oauth: 'object',
   card: 'object',
   leases: 'boolean',
+  responders: 'object',
   serverInfo: 'object',
   instructions: 'text',
   hooks: 'object',
@@ -142,10 +153,11 @@ const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
 /** @throws RangeError for a number that is out of range, TypeError for an unknown option or another type */
 export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOptions {
   checkOptions('mcpConnector', given, OPTION_TYPES)
-  const { tasks, ...options } = given
+  const { tasks, responders, ...options } = given
   const resolved: ResolvedMcpOptions = {
     ...options,
     ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
+    ...(responders === undefined ? {} : { responders: new Responders(responders) }),
     path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     stateKey: options.stateKey ?? randomStateKey(),

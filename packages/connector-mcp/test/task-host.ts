@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-import type { BrokerHandle } from '@signalbox/broker-core'
+import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { testFolder } from '@signalbox/testkit/test-folder'
@@ -73,8 +73,11 @@ export interface TaskHost {
 /** Times that let a test see what takes seconds in operation. */
 export const FAST = { afterMs: 20, leaseMs: 400 } as const
 
-export async function startTaskHost(agents?: (system: BrokerHandle) => Promise<AgentDirectory>): Promise<TaskHost> {
-  const engine = await openEmbeddedEngine({ path: testFolder() })
+export async function startTaskHost(
+  agents?: (system: BrokerHandle) => Promise<AgentDirectory>,
+  open: () => Promise<Engine> = () => openEmbeddedEngine({ path: testFolder() }),
+): Promise<TaskHost> {
+  const engine = await open()
   const { broker, system } = createBroker(engine)
   const directory = await agents?.(system)
   const nodes: TaskNode[] = []

@@ -132,3 +132,7 @@ export { parseTimestamp, timestampRefusal } from './timestamp.ts'
 export { secretIn } from './authentication/secret.ts'
 export { watchFiles } from './watched-files.ts'
 export type { FileWatchOptions, WatchedFiles } from './watched-files.ts'
+
+export { AnswerRelay } from './answers/answer-relay.ts'
+export { PendingRequests } from './answers/pending-requests.ts'
+export type { AwaitedReply } from './answers/pending-requests.ts'

@@ -330,6 +330,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description:
           'Adds the argument `lease_seconds` to `queue_receive`, and the tools `queue_ack`, `queue_nack` and `queue_extend`.',
       }),
+      responderTools: flag(false, {
+        description:
+          'Adds the tools `request_serve` and `request_reply`, which answer commands and queries, and `events_store_wait`.',
+      }),
       events: flag(false, {
         description:
           'Offers the messages of channels as events of the extension Events, by polls, streams and, with `WEBHOOKS_ENABLE` and authentication, webhooks. The extension is not settled, so its methods can change.',

@@ -162,6 +162,7 @@ async function addRoutes(
       toolTimeoutSeconds: mcp.toolTimeoutSeconds,
       settleGraceMs: config.settleGraceMs,
       leases: mcp.leases,
+      ...(mcp.responderTools ? { responders: system } : {}),
       // This listener has no such hooks, and a cheap call costs a tenth less without searching for
       // them.
       runHostHooks: false,

@@ -9,6 +9,8 @@ import { queueLease, queueReceive } from './queue-receive.ts'
 import { queueSend } from './queue-send.ts'
 import { SETTLE_TOOLS } from './queue-settle.ts'
 import { commandSend, querySend } from './requests.ts'
+import type { Responders } from './responders.ts'
+import { responderTools } from './responders.ts'
 import type { Tool } from './tool.ts'
 
 const OTHER_TOOLS: readonly Tool[] = [
@@ -28,6 +30,8 @@ export interface ToolSet {
   readonly agents?: AgentDirectory | undefined
   /** @default false */
   readonly leases?: boolean
+  /** Adds the tools of responders, at the end. @default none */
+  readonly responders?: Responders | undefined
 }
 
 /**
@@ -35,8 +39,10 @@ export interface ToolSet {
  * agent tools. With leases, `queue_receive` can lease messages, and the tools that settle them follow the other tools
  * for queues.
  */
-export function createTools({ agents, leases = false }: ToolSet = {}): ReadonlyMap<string, Tool> {
+export function createTools({ agents, leases = false, responders }: ToolSet = {}): ReadonlyMap<string, Tool> {
   const queueTools = leases ? [queueSend, queueLease, queuePeek, ...SETTLE_TOOLS] : [queueSend, queueReceive, queuePeek]
   const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []
-  return new Map([...queueTools, ...OTHER_TOOLS, ...agentTools].map((tool) => [tool.definition.name, tool]))
+  const answering = responders ? responderTools(responders) : []
+  const tools = [...queueTools, ...OTHER_TOOLS, ...agentTools, ...answering]
+  return new Map(tools.map((tool) => [tool.definition.name, tool]))
 }
