@@ -239,15 +239,16 @@ export class A2aEndpoint {
         'invalid request: the message is a response; send a request or a notification',
       )
     }
-    if (message.kind === 'request') {
-      exchange.id = message.id
-      exchange.speak(message.method)
-    }
+    if (message.kind === 'request') exchange.id = message.id
+    // Without official calls a notification is the dialect's, whatever its method.
+    if (message.kind === 'request' || exchange.spoken !== undefined) exchange.speak(message.method)
     const { speech } = exchange
     exchange.method = methodLabel(message.method, speech)
     assertCallable(this.#broker, caller, agentId, exchange.request.headers)
     const { gateway } = this
-    if (message.kind === 'notification') return gateway.notify(exchange, caller, agentId, body, message)
+    if (message.kind === 'notification' && speech === undefined) {
+      return gateway.notify(exchange, caller, agentId, body, message)
+    }
     const call = readCall(exchange.request.headers, body, message, speech)
     return (speech?.streams ?? message.method === 'message/stream')
       ? gateway.stream(exchange, caller, agentId, call)

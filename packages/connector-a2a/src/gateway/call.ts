@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
+import type { JsonObject, JsonRpcNotification, JsonRpcRequest } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import { nativeForm } from '../native/native-form.ts'
@@ -25,17 +25,19 @@ export interface Call {
 const MAX_STREAM_ID_CHARACTERS = 1_024
 
 /**
- * Reads a request for an agent.
+ * Reads a request for an agent. A2A has no notifications: an official call without an id is answered with the id null.
  * @throws JsonRpcError -32602 for an invalid time-out of the dialect, -32600 for an id that is too long for a stream
  */
 export function readCall(
   headers: IncomingHttpHeaders,
   body: Uint8Array,
-  { id, params }: JsonRpcRequest,
+  message: JsonRpcRequest | JsonRpcNotification,
   speech: NativeSpeech | undefined,
 ): Call {
+  const { params } = message
+  const id = message.kind === 'request' ? message.id : undefined
   if (speech === undefined) return { body, id, timeoutMs: readTimeoutMs(params), form: DIALECT }
-  if (speech.streams && id.length > MAX_STREAM_ID_CHARACTERS) {
+  if (speech.streams && id !== undefined && id.length > MAX_STREAM_ID_CHARACTERS) {
     const problem = `id has ${id.length} characters; a request for a stream may have ${MAX_STREAM_ID_CHARACTERS}`
     throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${problem}`)
   }

@@ -133,3 +133,29 @@ test('native - Prefer: wait bounds the time of the agent', async () => {
   expect(answer).toMatchObject({ code: -32603, data: [{ reason: 'AGENT_TIMEOUT' }] })
   expect(host.finished.pop()?.seconds).toBeLessThan(10)
 })
+
+test('A42 - a call of official A2A without an id is answered with the id null; only the dialect has notifications', async () => {
+  const { host, agent } = await openWithAgent()
+  const without = (method: string): string => `{"jsonrpc":"2.0","method":"${method}","params":{}}`
+  const rows: [path: string, method: string, headers: Record<string, string>][] = [
+    ['agent-1', 'SendMessage', {}],
+    ['agent-1/v0.3', 'message/send', {}],
+    ['agent-1/v0.3', 'custom/method', {}],
+    ['agent-1', 'tasks/get', V03],
+  ]
+  for (const [path, method, headers] of rows) {
+    const { status, text } = await host.post(path, without(method), headers)
+    expect([path, method, status, text]).toEqual([path, method, 200, `{"jsonrpc":"2.0","id":null,"result":${RESULT}}`])
+    expect(agent.asked.pop()?.body).toBe(without(method))
+  }
+  // Its errors are answers too.
+  expect(await codeOf(host, 'nobody', without('GetTask'))).toMatchObject({ code: -32603, id: null })
+  expect(await codeOf(host, 'agent-1', without('GetTask'), { 'a2a-version': '2.0' })).toMatchObject({ code: -32009 })
+  const stream = await host.post('agent-1/v0.3', without('message/stream'))
+  expect(stream.headers.get('content-type')).toContain('text/event-stream')
+  expect(stream.text).toMatch(/^data: \{"jsonrpc":"2\.0","id":null,"result":/)
+  for (const method of ['message/send', 'custom/method']) {
+    expect(await host.post('agent-1', without(method))).toMatchObject({ status: 202, text: '' })
+  }
+  await agent.reached(3)
+})
