@@ -2,9 +2,11 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 
 import type { Asked, BareAgent } from '../support/agent.ts'
 import { register, startAgent } from '../support/agent.ts'
+import type { OfficialAgents } from './agents/process.ts'
+import { startOfficialAgents } from './agents/process.ts'
 import { CONNECT } from './clients/connect.ts'
 import type { Gateway } from './gateway.ts'
-import { gatewayUrl, startGateway } from './gateway.ts'
+import { gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
 import { SCHEMA_03 } from './strict/schema-0.3.ts'
 import { SCHEMA_10 } from './strict/schema-1.0.ts'
 import { problems } from './strict/validate.ts'
@@ -12,10 +14,15 @@ import { problems } from './strict/validate.ts'
 // What agents and clients in other languages send, as far as it differs from the SDK for JavaScript.
 
 let gateway: Gateway
+let agents: OfficialAgents
 beforeAll(async () => {
-  gateway = await startGateway()
+  ;[gateway, agents] = await Promise.all([startGateway(), startOfficialAgents()])
+  for (const agent of ['v10', 'v03'] as const) await registerOfficial(gateway.http, agents, agent)
 })
-afterAll(() => gateway[Symbol.asyncDispose]())
+afterAll(async () => {
+  agents[Symbol.dispose]()
+  await gateway[Symbol.asyncDispose]()
+})
 
 let registered = 0
 
@@ -135,3 +142,33 @@ test('habits - the tenant of the card reaches the agent, also from clients of 0.
     ['SendMessage', 'acme'],
   ])
 })
+
+test.each(['v10', 'v03'])(
+  'A42 - habits: a call without an id reaches the agent %s of an official SDK once, and its answer has the id null',
+  async (agent) => {
+    const message = '{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"work"}]}'
+    const message10 = '{"messageId":"m","role":"ROLE_USER","parts":[{"text":"work"}]}'
+    await agents.takeSeen()
+    for (const [path, method, given] of [
+      [agent, 'SendMessage', message10],
+      [`${agent}/v0.3`, 'message/send', message],
+    ] as const) {
+      const text = await post(path, `{"jsonrpc":"2.0","method":"${method}","params":{"message":${given}}}`, '')
+      expect(JSON.parse(text), text).toMatchObject({ id: null, result: expect.anything() as unknown })
+    }
+    expect(await agents.takeSeen()).toHaveLength(2)
+  },
+)
+
+test.each(['v10', 'v03'])(
+  'habits - a follow-up with the names of Protocol Buffers (task_id) continues the task of the agent %s',
+  async (agent) => {
+    const say = (text: string, more = ''): string =>
+      `{"message":{"message_id":"${text}","role":"ROLE_USER","parts":[{"text":"${text}"}]${more}}}`
+    const asked = resultOf(await post(agent, call('SendMessage', say('ask')), '1.0')) as { task: { id: string } }
+    const followed = await post(agent, call('SendMessage', say('red', `,"task_id":"${asked.task.id}"`)), '1.0')
+    expect(resultOf(followed), followed).toMatchObject({
+      task: { id: asked.task.id, status: { state: 'TASK_STATE_COMPLETED' } },
+    })
+  },
+)

@@ -2,6 +2,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { Operation } from '../wire/index.ts'
+import { protoName } from '../wire/index.ts'
 
 /** A parameter of the query: the member of the request that it sets, and the reader of its value. */
 interface Parameter {
@@ -77,7 +78,7 @@ export function queryMembers(operation: Operation, query: string): JsonObject {
   if (query === '') return members
   const given = new URLSearchParams(query)
   for (const [name, { member, read, allowed }] of Object.entries(PARAMETERS[operation])) {
-    const value = given.get(name) ?? ''
+    const value = given.get(name) || given.get(protoName(name)) || ''
     if (value === '') continue
     const content = read(value)
     if (content === undefined) {

@@ -1,6 +1,7 @@
 export type { WireVersion } from '@signalbox/registry'
 export { translateError } from './errors.ts'
 export { translateHeaders } from './headers.ts'
+export { memberOf, protoName } from './member-reader.ts'
 export { a2aVersionOf, findMethod, METHODS } from './methods.ts'
 export type { A2aMethod, NamedMethod, Operation } from './methods.ts'
 export { parseForTranslation } from './json.ts'

@@ -103,8 +103,29 @@ export class MemberReader {
   }
 
   #get(name: string): unknown {
-    return this.value[name] ?? undefined
+    return memberOf(this.value, name) ?? undefined
   }
+}
+
+/** The names that {@link protoName} has returned. All names are the code's own. */
+const PROTO_NAMES = new Map<string, string>()
+
+/** Returns the name that Protocol Buffers has for a member of JSON: `task_id` for `taskId`. */
+export function protoName(name: string): string {
+  let known = PROTO_NAMES.get(name)
+  if (known === undefined) {
+    known = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
+    PROTO_NAMES.set(name, known)
+  }
+  return known
+}
+
+/**
+ * Returns a member by its name in JSON or in Protocol Buffers. Every reader of A2A 1.0 takes both, and so does the SDK
+ * for Python of 0.3.
+ */
+export function memberOf(value: JsonObject, name: string): unknown {
+  return value[name] ?? value[protoName(name)]
 }
 
 /**

@@ -5,7 +5,7 @@ import type { WireVersion } from '@signalbox/registry'
 import { requireRole } from './enums.ts'
 import { unsupportedOperation } from './errors.ts'
 import { defined } from './json.ts'
-import { MemberReader } from './member-reader.ts'
+import { MemberReader, memberOf } from './member-reader.ts'
 import type { A2aMethod, Operation } from './methods.ts'
 import { METHODS } from './methods.ts'
 import { translatePushConfig, translateTaskPushConfig } from './push-configs.ts'
@@ -45,7 +45,7 @@ export function calledMethod(
   to: WireVersion,
   params: JsonObject | undefined,
 ): A2aMethod {
-  const id = params?.[CONFIG_ID_03] ?? ''
+  const id = (params && memberOf(params, CONFIG_ID_03)) ?? ''
   return method.operation === 'push-get' && from === '0.3' && to === '1.0' && id === '' ? METHODS['push-list'] : method
 }
 

@@ -35,6 +35,13 @@ test.each([
     '{"tenant":"q","contextId":"c","status":"TASK_STATE_WORKING","pageSize":5,"pageToken":"p","historyLength":0,"statusTimestampAfter":"2026-01-01T00:00:00Z","includeArtifacts":true}',
   ],
   [
+    'GET /tasks?context_id=c&page_size=5&include_artifacts=true',
+    undefined,
+    'ListTasks',
+    'tasks/list',
+    '{"contextId":"c","pageSize":5,"includeArtifacts":true}',
+  ],
+  [
     'GET /tasks?status=TASK_STATE_INPUT_REQUIRED&contextId=',
     undefined,
     'ListTasks',

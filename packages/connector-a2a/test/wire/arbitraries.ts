@@ -124,3 +124,14 @@ function record(
 function asJson(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value))
 }
+
+/** Returns a value with the names that Protocol Buffers has for its members, as readers of JSON accept them too. */
+export function withProtoNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withProtoNames)
+  if (typeof value !== 'object' || value === null) return value
+  const renamed = Object.entries(value).map(([name, member]) => [
+    name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`),
+    withProtoNames(member),
+  ])
+  return Object.fromEntries(renamed)
+}

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 
 import type { Operation } from '../../src/wire/index.ts'
 import { calledMethod, METHODS, translateRequest } from '../../src/wire/index.ts'
+import { withProtoNames } from './arbitraries.ts'
 
 const MESSAGE_10 = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hi' }] }
 const MESSAGE_03: Message03 = { kind: 'message', messageId: 'm', role: 'user', parts: [{ kind: 'text', text: 'hi' }] }
@@ -72,6 +73,15 @@ for (const { name, operation, v10, v03 } of REQUESTS) {
     expect(to10(operation, v03)).toEqual(v10)
   })
 }
+
+test('A2A versions - requests: members with the names of Protocol Buffers are translated as those of JSON', () => {
+  for (const { operation, v10, v03 } of REQUESTS) {
+    expect([operation, to03(operation, renamed(v10))]).toEqual([operation, v03])
+    expect([operation, to10(operation, v03 && renamed(v03))]).toEqual([operation, v10])
+  }
+  const named = { id: 't', push_notification_config_id: 'p' }
+  expect(calledMethod(METHODS['push-get'], '0.3', '1.0', named)).toBe(METHODS['push-get'])
+})
 
 test('A2A versions - requests: the tenant is added for 1.0 and left out for 0.3', () => {
   for (const { operation, v10, v03 } of REQUESTS) {
@@ -214,4 +224,8 @@ function to03(operation: Operation, params: object | undefined): unknown {
 
 function to10(operation: Operation, params: object | undefined): unknown {
   return translateRequest(METHODS[operation], '0.3', '1.0', params === undefined ? undefined : { ...params })
+}
+
+function renamed(params: object): object {
+  return withProtoNames(params) as object
 }

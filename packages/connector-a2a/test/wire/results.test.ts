@@ -8,6 +8,7 @@ import { expect, test } from 'vitest'
 
 import type { Operation } from '../../src/wire/index.ts'
 import { METHODS, translateResult, UntranslatableError } from '../../src/wire/index.ts'
+import { withProtoNames } from './arbitraries.ts'
 
 const PART_10 = { text: 'x' }
 const PART_03: Part03 = { kind: 'text', text: 'x' }
@@ -106,6 +107,13 @@ for (const { name, operation, v10, v03 } of RESULTS) {
     expect(translateResult(METHODS[operation], '0.3', '1.0', v03)).toEqual(v10)
   })
 }
+
+test('A2A versions - results: members with the names of Protocol Buffers are translated as those of JSON', () => {
+  for (const { name, operation, v10, v03 } of RESULTS) {
+    expect([name, translateResult(METHODS[operation], '1.0', '0.3', withProtoNames(v10))]).toEqual([name, v03])
+    expect([name, translateResult(METHODS[operation], '0.3', '1.0', withProtoNames(v03))]).toEqual([name, v10])
+  }
+})
 
 const STATES = [
   ['TASK_STATE_UNSPECIFIED', 'unknown', false],

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
 
+import { memberOf } from '../../wire/index.ts'
 import type { Reading, SourceObject } from './reading.ts'
 import type { TaskPhase } from './task-state.ts'
 import { readStatusUpdate, readTask } from './task-state.ts'
@@ -20,7 +21,9 @@ const PHASES: ReadonlyMap<unknown, TaskPhase> = new Map<unknown, TaskPhase>([
  * result.
  */
 export function readA2a10({ text, value }: SourceObject): Reading | undefined {
-  const { statusUpdate, artifactUpdate, task, message } = value
+  const { task, message } = value
+  const statusUpdate = memberOf(value, 'statusUpdate')
+  const artifactUpdate = memberOf(value, 'artifactUpdate')
   if (isJsonObject(statusUpdate)) {
     return readStatusUpdate(phaseOf(statusUpdate['status']), statusUpdate['final'] === true, text)
   }

@@ -5,7 +5,7 @@ import { isJsonObject, readJson } from '@signalbox/http-kit'
 import type { AgentReply } from '@signalbox/registry'
 
 import { A2A_CODES } from '../../native/error-info.ts'
-import { findMethod } from '../../wire/index.ts'
+import { findMethod, memberOf } from '../../wire/index.ts'
 
 /** A request that continues a task or a stream. */
 export interface FollowedTask {
@@ -17,7 +17,7 @@ export interface FollowedTask {
 }
 
 /** Every request that continues a task has one of these texts. Others are not parsed. */
-const MENTIONS = ['taskId', 'tasks/', 'Task', 'stream_cancel'].map((text) => Buffer.from(text))
+const MENTIONS = ['taskId', 'task_id', 'tasks/', 'Task', 'stream_cancel'].map((text) => Buffer.from(text))
 
 /** The code of TaskNotFoundError in A2A 1.0 and 0.3. */
 const TASK_NOT_FOUND = A2A_CODES.TASK_NOT_FOUND
@@ -34,9 +34,12 @@ export function followedTask(body: Uint8Array): FollowedTask | undefined {
   const { method, params } = request
   if (!isJsonObject(params)) return undefined
   if (method === 'stream_cancel') return named(params['stream_id'], false)
-  const message = isJsonObject(params['message']) ? params['message']['taskId'] : undefined
+  const message = isJsonObject(params['message']) ? memberOf(params['message'], 'taskId') : undefined
   const ofTask = method.startsWith('tasks/') || isOfTask(findMethod(method)?.method.operation)
-  return named(message ?? params['taskId'] ?? (ofTask ? params['id'] : undefined), findMethod(method) !== undefined)
+  return named(
+    message ?? memberOf(params, 'taskId') ?? (ofTask ? params['id'] : undefined),
+    findMethod(method) !== undefined,
+  )
 }
 
 function isOfTask(operation: string | undefined): boolean {

@@ -2,11 +2,13 @@ import { Buffer } from 'node:buffer'
 
 import { isJsonObject, readJson } from '@signalbox/http-kit'
 
+import { memberOf } from '../../wire/index.ts'
+
 /** Larger responses are not parsed for the task that they began. */
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
 /** Every response that names a task has one of these texts. Others are not parsed. */
-const MENTIONS = ['"taskId"', '"task"', '"status"'].map((text) => Buffer.from(text))
+const MENTIONS = ['"taskId"', '"task_id"', '"task"', '"status"'].map((text) => Buffer.from(text))
 
 /** A stream names its task in its first events. */
 const MAX_STREAM_BYTES = 65_536
@@ -63,13 +65,13 @@ function taskIn(text: string): string | undefined {
     return textIn(outcome, 'taskId') ?? textIn(outcome, 'id')
   }
   for (const member of ['task', 'statusUpdate', 'artifactUpdate', 'message']) {
-    const inner = outcome[member]
+    const inner = memberOf(outcome, member)
     if (isJsonObject(inner)) return textIn(inner, member === 'task' ? 'id' : 'taskId')
   }
   return textIn(outcome, 'taskId')
 }
 
 function textIn(object: { readonly [member: string]: unknown }, member: string): string | undefined {
-  const value = object[member]
+  const value = memberOf(object, member)
   return typeof value === 'string' && value !== '' ? value : undefined
 }
