@@ -17,6 +17,8 @@ export interface Conversation {
   readonly asksInStream?: true
   /** Subscribes to tasks that have no news. */
   readonly subscribes?: true
+  /** Subscribes to a task that has ended. */
+  readonly subscribesLate?: true
   /** Lists tasks. */
   readonly lists?: true
   /** Has a stream of an agent that fails before its first event. */
@@ -210,6 +212,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   {
     name: 'resubscribe: to a finished task and to no task',
     subscribes: true,
+    subscribesLate: true,
     hold: async (client) => {
       const { taskId } = await client.send(say('work'))
       return [await all(client.resubscribe(taskId)), await all(client.resubscribe(crypto.randomUUID()))]

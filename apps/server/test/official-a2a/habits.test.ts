@@ -172,3 +172,39 @@ test.each(['v10', 'v03'])(
     })
   },
 )
+
+test('A24 - habits: errors of an agent of 0.3 are errors of 1.0, and refused streams are JSON', async () => {
+  const { id: finished } = resultOf(
+    await post(
+      'v03/v0.3',
+      call(
+        'message/send',
+        '{"message":{"kind":"message","messageId":"m","role":"user","parts":[{"kind":"text","text":"work"}]}}',
+      ),
+      '',
+    ),
+  ) as { id: string }
+  const info = (reason: string) => [
+    { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'a2a-protocol.org' },
+  ]
+  const message = '{"message":{"messageId":"m","role":"ROLE_USER","taskId":"none","parts":[{"text":"work"}]}}'
+  for (const [method, params, code, reason] of [
+    ['GetTask', '{"id":"none"}', -32_001, 'TASK_NOT_FOUND'],
+    ['CancelTask', `{"id":"${finished}"}`, -32_002, 'TASK_NOT_CANCELABLE'],
+    ['SendStreamingMessage', message, -32_001, 'TASK_NOT_FOUND'],
+    ['SubscribeToTask', '{"id":"none"}', -32_001, 'TASK_NOT_FOUND'],
+    ['SubscribeToTask', `{"id":"${finished}"}`, -32_004, 'UNSUPPORTED_OPERATION'],
+  ] as const) {
+    const text = await post('v03', call(method, params), '1.0')
+    expect(JSON.parse(text), method).toMatchObject({ id: 1, error: { code, data: info(reason) } })
+  }
+  for (const [task, status] of [
+    ['none', 404],
+    [finished, 400],
+  ] as const) {
+    const response = await fetch(`${gateway.http}/a2a/v03/tasks/${task}:subscribe`, {
+      headers: { 'a2a-version': '1.0' },
+    })
+    expect([response.status, response.headers.get('content-type')]).toEqual([status, 'application/json'])
+  }
+})

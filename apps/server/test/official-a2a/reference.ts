@@ -43,5 +43,21 @@ export function improved(client: ClientName, agent: AgentName, conversation: Con
   if (conversation.failsInStream === true && Array.isArray(view)) {
     return [{ task: { id: '#1', contextId: '#2', status: { state: 'TASK_STATE_WORKING' } } }, ...(view as unknown[])]
   }
+  // A subscription to a task that has ended is an error in 1.0, and the task itself in 0.3.
+  if (conversation.subscribesLate === true && Array.isArray(view)) {
+    return [[{ error: expect.objectContaining({ code: -32004, name: 'UnsupportedOperationError' }) }], refused(view[1])]
+  }
+  if (conversation.refusedStream === true) return refused(view)
   return view
+}
+
+/** Returns a view in which a stream that the agent refused is an error of its own: agents of 1.0 refuse with JSON. */
+function refused(view: unknown): unknown {
+  const text = JSON.stringify(view, (member, value: { readonly cause?: unknown }) =>
+    member === 'error' && value.cause !== undefined ? value.cause : value,
+  )
+  const named = JSON.parse(text, (member, value: unknown) =>
+    member === 'message' && typeof value === 'string' ? expect.stringContaining(value.replace(/: #\d+$/, '')) : value,
+  ) as unknown
+  return named
 }

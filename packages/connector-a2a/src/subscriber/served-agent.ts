@@ -1,3 +1,5 @@
+import type { Buffer } from 'node:buffer'
+
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit'
 import type { AgentCard, AgentQuery, AgentReply, RepliesOnTheWay } from '@signalbox/registry'
@@ -56,6 +58,12 @@ interface CallUnderWay {
   readonly followed: FollowedTask | undefined
   /** Counts the bytes of the agent's response. */
   readonly held: HeldBytes
+}
+
+/** One request to an instance. */
+interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held'> {
+  /** Called with each chunk of a response that is a stream. */
+  readonly tap?: ((chunk: Buffer) => void) | undefined
 }
 
 /** One agent on this node: answers its requests, and counts those under way. */
@@ -193,7 +201,7 @@ export class ServedAgent {
    */
   async #notifyCancelled({ place, query, held }: CallUnderWay, streamId: string): Promise<void> {
     const body = streamCancelled(streamId)
-    await this.#sendOnce(place, { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS }, held)
+    await this.#sendOnce({ place, query: { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS }, held })
   }
 
   /** The reply is on its way to the caller's node; the reply to a notification is dropped. */
@@ -203,33 +211,31 @@ export class ServedAgent {
 
   #send({ place, query, followed, held }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
     const { wire } = query
-    const send: SendTo = (at, one) => this.#sendOnce(at, one, held, requesterGone)
+    const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, tap }, requesterGone)
     return this.#calls.send(
       place,
       query,
       followed,
-      wire === undefined ? send : (at, one) => speak(one, wire, this.wire, (spoken) => send(at, spoken)),
+      wire === undefined ? send : (at, one) => speak(one, wire, this.wire, (spoken, tap) => send(at, spoken, tap)),
       () => requesterGone?.aborted !== true && !this.#node.stopped.aborted,
     )
   }
 
-  #sendOnce(place: CallPlace, query: AgentQuery, held: HeldBytes, requesterGone?: AbortSignal): Promise<CallResult> {
-    const { target } = place
+  #sendOnce(attempt: Attempt, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { target } = attempt.place
     if (target === undefined) return Promise.resolve({ reply: AGENT_GONE })
     const { permittedNow } = target
-    if (permittedNow === undefined) return this.#exchange(place, target, query, held, requesterGone)
+    if (permittedNow === undefined) return this.#exchange(attempt, target, requesterGone)
     return permittedNow().then((permitted) => {
       if (!permitted) return { reply: ADDRESS_REFUSED }
       if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
-      return this.#exchange(place, target, query, held, requesterGone)
+      return this.#exchange(attempt, target, requesterGone)
     })
   }
 
   #exchange(
-    place: CallPlace,
+    { place, query, held, tap }: Attempt,
     target: AgentTarget,
-    query: AgentQuery,
-    held: HeldBytes,
     requesterGone?: AbortSignal,
   ): Promise<CallResult> {
     const { calls, maxResponseBytes } = this.#node
@@ -242,7 +248,11 @@ export class ServedAgent {
         else if (result.reply.failure === 'unreachable' && requesterGone?.aborted !== true) instance.unreached()
         resolve(result)
       }
-      const call = new AgentCall(query, new ReplyBody(held, maxResponseBytes), done, this.#calls.tap(place, query))
+      const follow = this.#calls.tap(place, query)
+      const call = new AgentCall(query, new ReplyBody(held, maxResponseBytes), done, (chunk) => {
+        follow?.(chunk)
+        tap?.(chunk)
+      })
       const onGone = (): void => call.abort(unreachable('the caller disconnected'))
       calls.add(call)
       if (requesterGone?.aborted === true) onGone()

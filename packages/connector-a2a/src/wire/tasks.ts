@@ -61,7 +61,8 @@ export function translateArtifactUpdate(update: MemberReader, to: WireVersion): 
   })
 }
 
-const TERMINAL_03: ReadonlySet<unknown> = new Set(['completed', 'failed', 'canceled', 'rejected'])
+/** The states of A2A 0.3 after which a task does not change. */
+export const TERMINAL_03: ReadonlySet<unknown> = new Set(['completed', 'failed', 'canceled', 'rejected'])
 
 /** 0.3 requires the member, 1.0 omits it if it is empty. */
 function translateContextId(from: MemberReader, to: WireVersion): string | undefined {

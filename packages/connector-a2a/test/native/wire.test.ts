@@ -227,9 +227,39 @@ test('wire - events of a 0.3 stream reach a client of 1.0, after a task that A2A
   expect(await stream('agent-1', 'SendStreamingMessage', PARAMS_10)).toMatchObject([
     { id: 'i', result: { task: { id: 't', contextId: 'c' } } },
     { id: 'i', result: { artifactUpdate: { artifact: { parts: [{ text: 'ä☃' }] } } } },
-    { id: 'i', error: { code: -32001, data: [{ value: { a: 1 } }] } },
+    { id: 'i', error: { code: -32001, data: [{ reason: 'TASK_NOT_FOUND' }, { value: { a: 1 } }] } },
     { id: 'i', result: { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } } },
   ])
+})
+
+test('wire - a refusal in the first event of a 0.3 stream is JSON in 1.0, and a stream that begins late is a stream', async () => {
+  const { host, agent } = await openWithAgent(
+    (_asked, response) => {
+      // The head, and then the event in pieces, as a slow connection brings them.
+      sse(response).write('event: error\nda')
+      response.write('ta: {"jsonrpc":"2.0","id":0,"error":{"code":-32004,"message":"n\u00f6"')
+      response.end('}}\n\n')
+    },
+    { a2a: { wire: '0.3' } },
+  )
+  const body = { jsonrpc: '2.0', id: 'i', method: 'SendStreamingMessage', params: PARAMS_10 }
+  const refused = await host.post('agent-1', body)
+  expect(refused.headers.get('content-type')).toBe('application/json')
+  expect(JSON.parse(refused.text)).toMatchObject({ id: 'i', error: { code: -32004, message: 'n\u00f6' } })
+  const late = Promise.withResolvers<ServerResponse>()
+  agent.script = (_asked, response) => {
+    sse(response).flushHeaders()
+    late.resolve(response)
+  }
+  const answer = await fetch(`${host.base}/a2a/agent-1`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  expect(answer.headers.get('content-type')).toContain('text/event-stream')
+  const response = await late.promise
+  response.end(event({ kind: 'task', id: 't', contextId: 'c', status: { state: 'completed' } }))
+  expect(await answer.text()).toContain('TASK_STATE_COMPLETED')
 })
 
 test('wire - a stream finds the version of its agent too, and the agent runs it once', async () => {

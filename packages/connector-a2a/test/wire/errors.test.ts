@@ -10,7 +10,28 @@ test('A2A versions - errors: the codes that both versions define stay', () => {
   ]) {
     const error = { code, message: 'no' }
     expect(translateError('1.0', '0.3', error)).toEqual(error)
-    expect(translateError('0.3', '1.0', error)).toEqual(error)
+    expect(translateError('0.3', '1.0', error)).toMatchObject(error)
+  }
+})
+
+test("A2A versions - errors: one of A2A's own names its reason in 1.0, others stay as they are", () => {
+  const info = (reason: string) => ({
+    '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
+    reason,
+    domain: 'a2a-protocol.org',
+  })
+  const struct = { '@type': 'type.googleapis.com/google.protobuf.Struct', value: { id: 't' } }
+  const cases: [code: number, data03: unknown, data10: unknown][] = [
+    [-32_001, undefined, [info('TASK_NOT_FOUND')]],
+    [-32_004, { id: 't' }, [info('UNSUPPORTED_OPERATION'), struct]],
+    [-32_007, null, [info('EXTENDED_AGENT_CARD_NOT_CONFIGURED')]],
+    [-32_001, [INFO], [INFO]],
+    [-32_603, undefined, undefined],
+    [-32_050, undefined, undefined],
+    [7, undefined, undefined],
+  ]
+  for (const [code, data, data10] of cases) {
+    expect(translateError('0.3', '1.0', { code, message: 'no', data })).toEqual({ code, message: 'no', data: data10 })
   }
 })
 

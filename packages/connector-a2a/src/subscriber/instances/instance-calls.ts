@@ -11,8 +11,11 @@ import type { ServedInstance } from './served-instance.ts'
 import { startedTask, StreamedTask } from './started-task.ts'
 import type { TaskOwners } from './task-owners.ts'
 
-/** Sends a request to the instance at which the call has its place. */
-export type SendTo = (place: CallPlace, query: AgentQuery) => Promise<CallResult>
+/**
+ * Sends a request to the instance at which the call has its place.
+ * @param tap Called with each chunk of a response that is a stream
+ */
+export type SendTo = (place: CallPlace, query: AgentQuery, tap?: (chunk: Buffer) => void) => Promise<CallResult>
 
 /**
  * The choice of the instance for each call of one agent. A call that continues a task goes to the instance that owns the

@@ -1,3 +1,6 @@
+import type { Buffer } from 'node:buffer'
+
+import { encodeText } from '@signalbox/broker-core'
 import { JsonRpcError, readRequestId } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply, WireRequest, WireVersion } from '@signalbox/registry'
 
@@ -7,13 +10,17 @@ import type { A2aMethod } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
 import type { AgentWire } from './agent-wire.ts'
 import { otherVersion } from './agent-wire.ts'
+import { FirstEvent } from './first-event.ts'
 import { inOwnVersion, translateQuery } from './translate-query.ts'
 import { refusedTranslation, relayedHeaders, translateReply } from './translate-reply.ts'
 import { refusesVersion } from './version-refusal.ts'
 import { WholeResponse } from './whole-response.ts'
 
-/** Sends a request to the agent once. */
-export type SendOnce = (query: AgentQuery) => Promise<CallResult>
+/**
+ * Sends a request to the agent once.
+ * @param tap Called with each chunk of a response that is a stream
+ */
+export type SendOnce = (query: AgentQuery, tap?: (chunk: Buffer) => void) => Promise<CallResult>
 
 /** A result, and the version of A2A that it is in. */
 interface Spoken {
@@ -75,7 +82,16 @@ async function askIn(
     if (error instanceof JsonRpcError) return error
     throw error
   }
-  return { result: await send(translated.query), version, method: translated.method }
+  const { method } = translated
+  if (version === '1.0' || query.mode !== 'stream' || wire.answer === 'events') {
+    return { result: await send(translated.query), version, method }
+  }
+  const first = new FirstEvent()
+  const result = await send(translated.query, first.read)
+  const refusal = result.events === undefined ? undefined : await first.refusal(method)
+  if (refusal === undefined) return { result, version, method }
+  result.events?.destroy()
+  return { result: { reply: { ...result.reply, body: encodeText(refusal), whole: true } }, version, method }
 }
 
 /** Returns a result in the form that the caller gets. */
