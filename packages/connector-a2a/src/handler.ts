@@ -17,7 +17,7 @@ import {
   failureHook,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
-import { agentOptions, isAgentId } from '@signalbox/registry'
+import { isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
@@ -96,7 +96,7 @@ export class A2aEndpoint {
       keys: options.cardKeys,
       bearer: options.authenticator.anonymous !== true,
       native: options.native === 'auto',
-      v03: (agentId) => agentOptions(registry.get(agentId) ?? {}).v03,
+      registered: (agentId) => registry.get(agentId),
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     this.gateway = new Gateway({

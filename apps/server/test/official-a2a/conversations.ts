@@ -19,6 +19,8 @@ export interface Conversation {
   readonly subscribes?: true
   /** Subscribes to a task that has ended. */
   readonly subscribesLate?: true
+  /** Asks for push notifications. */
+  readonly pushes?: true
   /** Lists tasks. */
   readonly lists?: true
   /** Has a stream of an agent that fails before its first event. */
@@ -102,6 +104,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   },
   {
     name: 'send: with a push configuration',
+    pushes: true,
     hold: async (client) => {
       const { taskId } = await client.send(say('ask', { push: SIGNED_HOOK }))
       return outcome(client.listPush(taskId))
@@ -220,6 +223,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   },
   {
     name: 'push: set, get, list, delete',
+    pushes: true,
     hold: async (client) => {
       const { taskId } = await client.send(say('ask'))
       return [
@@ -235,6 +239,7 @@ export const CONVERSATIONS: readonly Conversation[] = [
   },
   {
     name: 'push: of no task',
+    pushes: true,
     hold: async (client) => [
       await outcome(client.setPush(crypto.randomUUID(), HOOK)),
       await outcome(client.listPush(crypto.randomUUID())),

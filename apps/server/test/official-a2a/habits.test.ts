@@ -54,6 +54,15 @@ function resultOf(text: string): unknown {
   return result
 }
 
+/** The params of a message, with the names of Protocol Buffers. */
+function say(text: string, more = ''): string {
+  return `{"message":{"message_id":"${text}","role":"ROLE_USER","parts":[{"text":"${text}"}]${more}}}`
+}
+
+function info(reason: string): readonly object[] {
+  return [{ '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'a2a-protocol.org' }]
+}
+
 function call(method: string, params: string): string {
   return `{"jsonrpc":"2.0","id":1,"method":"${method}","params":${params}}`
 }
@@ -163,8 +172,6 @@ test.each(['v10', 'v03'])(
 test.each(['v10', 'v03'])(
   'habits - a follow-up with the names of Protocol Buffers (task_id) continues the task of the agent %s',
   async (agent) => {
-    const say = (text: string, more = ''): string =>
-      `{"message":{"message_id":"${text}","role":"ROLE_USER","parts":[{"text":"${text}"}]${more}}}`
     const asked = resultOf(await post(agent, call('SendMessage', say('ask')), '1.0')) as { task: { id: string } }
     const followed = await post(agent, call('SendMessage', say('red', `,"task_id":"${asked.task.id}"`)), '1.0')
     expect(resultOf(followed), followed).toMatchObject({
@@ -184,9 +191,6 @@ test('A24 - habits: errors of an agent of 0.3 are errors of 1.0, and refused str
       '',
     ),
   ) as { id: string }
-  const info = (reason: string) => [
-    { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason, domain: 'a2a-protocol.org' },
-  ]
   const message = '{"message":{"messageId":"m","role":"ROLE_USER","taskId":"none","parts":[{"text":"work"}]}}'
   for (const [method, params, code, reason] of [
     ['GetTask', '{"id":"none"}', -32_001, 'TASK_NOT_FOUND'],

@@ -26,8 +26,20 @@ export function reference(
   return [client, agent === 'v10' ? 'both' : agent]
 }
 
-/** Returns false for a conversation that the reference cannot hold. */
-export function hasReference(client: ClientName, agent: AgentName, { streams, subscribes }: Conversation): boolean {
+/** Returns true if the gateway translates between a client and an agent. */
+export function isTranslated(client: ClientName, agent: AgentName): boolean {
+  const in10 = client === '1.0' || client === 'rest'
+  return agent === 'v03' ? in10 : !in10 && agent !== 'both' && agent !== 'plain-both'
+}
+
+/** Returns false for a conversation that the reference cannot hold, or that the gateway refuses. */
+export function hasReference(
+  client: ClientName,
+  agent: AgentName,
+  { streams, subscribes, pushes }: Conversation,
+): boolean {
+  // The agent would send its notifications in its own version.
+  if (pushes === true && isTranslated(client, agent)) return false
   if (agent !== 'plain') return true
   return streams !== true && (client === '1.0' || client === 'rest' || subscribes !== true)
 }
@@ -56,8 +68,7 @@ function refused(view: unknown): unknown {
   const text = JSON.stringify(view, (member, value: { readonly cause?: unknown }) =>
     member === 'error' && value.cause !== undefined ? value.cause : value,
   )
-  const named = JSON.parse(text, (member, value: unknown) =>
+  return JSON.parse(text, (member, value: unknown) =>
     member === 'message' && typeof value === 'string' ? expect.stringContaining(value.replace(/: #\d+$/, '')) : value,
-  ) as unknown
-  return named
+  )
 }

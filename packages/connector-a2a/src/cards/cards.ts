@@ -6,6 +6,7 @@ import type { AgentCard } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import type { Platform } from '../options.ts'
+import { speaks } from '../subscriber/wire/agent-wire.ts'
 import type { CardKey, CardKeys } from './card-keys.ts'
 import { without } from './card-members.ts'
 import type { CardShape } from './gateway-card.ts'
@@ -43,8 +44,8 @@ export interface CardOptions {
   readonly bearer: boolean
   /** `false` if the gateway serves its own dialect alone. */
   readonly native: boolean
-  /** Returns `false` for an agent whose registration asks for the card of A2A 1.0 alone. */
-  readonly v03: (agentId: string) => boolean
+  /** Returns the card that an agent was registered with. */
+  readonly registered: (agentId: string) => AgentCard | undefined
 }
 
 /** One shape of a card, and the conditions that it was made under. */
@@ -85,10 +86,9 @@ export class Cards {
       return
     }
     const at = this.#base(request)
-    const { v03 } = agentOptions(card)
-    const shape = v03 ? requestedShape(request) : '1.0'
+    const shape = agentOptions(card).v03 ? requestedShape(request) : '1.0'
     const document = this.#document(card, shape, at, () => {
-      return this.#gatewayCard(without(card, NOT_PUBLIC), at, card.agent_id, v03, shape)
+      return this.#gatewayCard(without(card, NOT_PUBLIC), at, card.agent_id, card, shape)
     })
     const modified = Date.parse(card.registered_at)
     answerDocument(request, response, withVary(headers, 'A2A-Version'), document, {
@@ -128,7 +128,7 @@ export class Cards {
    */
   extended(original: JsonObject, agentId: string, shape: CardShape, request: HttpRequest): JsonObject {
     const at = this.#base(request)
-    const card = this.#gatewayCard(original, at, agentId, this.#options.v03(agentId), shape)
+    const card = this.#gatewayCard(original, at, agentId, this.#options.registered(agentId), shape)
     const key = this.#key(shape, at)
     return key === undefined ? card : signCard(card, key, at.base)
   }
@@ -137,9 +137,18 @@ export class Cards {
     return baseUrlOf(request, this.#options.publicUrl)
   }
 
-  #gatewayCard(original: JsonObject, { base }: BaseUrl, agentId: string, v03: boolean, shape: CardShape): JsonObject {
+  #gatewayCard(
+    original: JsonObject,
+    { base }: BaseUrl,
+    agentId: string,
+    registered: AgentCard | undefined,
+    shape: CardShape,
+  ): JsonObject {
     const { bearer, native } = this.#options
-    return gatewayCard(original, { base, agentId, bearer, native, v03, shape })
+    const { v03 } = agentOptions(registered ?? {})
+    // The agent sends notifications itself, in its own version. Clients of 0.3 read the shape of both.
+    const push = registered === undefined || !native || speaks(registered, shape === '1.0' ? '1.0' : '0.3')
+    return gatewayCard(original, { base, agentId, bearer, native, v03, push, shape })
   }
 
   /**

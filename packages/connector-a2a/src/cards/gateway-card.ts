@@ -22,6 +22,8 @@ export interface CardContext extends InterfacePlace {
   readonly native: boolean
   /** `false` to leave the interface of A2A 0.3 out of the card of A2A 1.0. */
   readonly v03: boolean
+  /** `false` if the agent's push notifications are not in the version of A2A that the readers of this shape speak. */
+  readonly push: boolean
   readonly shape: CardShape
 }
 
@@ -60,10 +62,10 @@ export function gatewayCard(original: JsonObject, context: CardContext): JsonObj
   return context.shape === '1.0' ? cardV10(safe, context) : cardOfBoth(safe, context)
 }
 
-function cardV10(original: JsonObject, { bearer, base, agentId, native, v03 }: CardContext): JsonObject {
+function cardV10(original: JsonObject, { bearer, base, agentId, native, v03, push }: CardContext): JsonObject {
   const place = { base, agentId }
   const basics = basicsOf(original, agentId)
-  const { streaming, ...capabilities } = capabilitiesOf(original)
+  const { streaming, ...capabilities } = capabilitiesOf(original, push)
   const card = withoutEmpty({
     name: basics.name,
     description: basics.description,
@@ -85,10 +87,10 @@ function cardV10(original: JsonObject, { bearer, base, agentId, native, v03 }: C
   return isJsonObject(card) ? card : {}
 }
 
-function cardOfBoth(original: JsonObject, { bearer, base, agentId, native }: CardContext): JsonObject {
+function cardOfBoth(original: JsonObject, { bearer, base, agentId, native, push }: CardContext): JsonObject {
   const place = { base, agentId }
   const basics = basicsOf(original, agentId)
-  const { extendedAgentCard, ...capabilities } = capabilitiesOf(original)
+  const { extendedAgentCard, ...capabilities } = capabilitiesOf(original, push)
   const declared = isJsonObject(original['capabilities']) ? original['capabilities'] : {}
   const v03 = interfaceV03(place, native)
   return {
@@ -132,12 +134,12 @@ interface Capabilities {
 }
 
 /** The capabilities that the gateway passes through, as the agent declares them in either version. */
-function capabilitiesOf(card: JsonObject): Capabilities {
+function capabilitiesOf(card: JsonObject, push: boolean): Capabilities {
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
   const extended = capabilities['extendedAgentCard'] ?? card['supportsAuthenticatedExtendedCard']
   return {
     streaming: capabilities['streaming'] === true,
-    pushNotifications: capabilities['pushNotifications'] === true,
+    pushNotifications: push && capabilities['pushNotifications'] === true,
     ...(typeof extended === 'boolean' ? { extendedAgentCard: extended } : {}),
   }
 }

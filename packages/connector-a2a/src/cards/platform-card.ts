@@ -10,7 +10,7 @@ import { securityOfBoth, securityV10 } from './security.ts'
  */
 export function platformCard(
   { name, description, version }: Platform,
-  { base, bearer, shape }: Omit<CardContext, 'agentId' | 'native' | 'v03'>,
+  { base, bearer, shape }: Omit<CardContext, 'agentId' | 'native' | 'v03' | 'push'>,
 ): JsonObject {
   const url = `${base}/a2a`
   const card = {

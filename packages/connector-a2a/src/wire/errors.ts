@@ -40,6 +40,13 @@ export function unsupportedOperation(name: string, to: WireVersion): JsonRpcErro
   return new JsonRpcError(UNSUPPORTED_OPERATION, message, { data: errorDetails('UNSUPPORTED_OPERATION') })
 }
 
+/** Returns the error for push notifications that the client could not read: the agent sends them in its own version. */
+export function pushNotSupported(to: WireVersion): JsonRpcError {
+  const message = `push notifications are not supported: the agent would send them in A2A ${to}; subscribe to the task, or ask for it`
+  const data = errorDetails('PUSH_NOTIFICATION_NOT_SUPPORTED')
+  return new JsonRpcError(A2A_CODES.PUSH_NOTIFICATION_NOT_SUPPORTED, message, { data })
+}
+
 /** Adds the reason that a code of A2A means, unless the details name one. */
 function withReason(code: unknown, given: readonly unknown[] | undefined): readonly unknown[] | undefined {
   if (typeof code !== 'number' || code < LOWEST_A2A_CODE || code > HIGHEST_A2A_CODE) return given

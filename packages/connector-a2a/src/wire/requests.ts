@@ -4,7 +4,7 @@ import type { WireVersion } from '@signalbox/registry'
 
 import { requireRole } from './enums.ts'
 import { unsupportedOperation } from './errors.ts'
-import { defined } from './json.ts'
+import { defined, isObject } from './json.ts'
 import { MemberReader, memberOf } from './member-reader.ts'
 import type { A2aMethod, Operation } from './methods.ts'
 import { METHODS } from './methods.ts'
@@ -47,6 +47,16 @@ export function calledMethod(
 ): A2aMethod {
   const id = (params && memberOf(params, CONFIG_ID_03)) ?? ''
   return method.operation === 'push-get' && from === '0.3' && to === '1.0' && id === '' ? METHODS['push-list'] : method
+}
+
+/** Returns true for a request for push notifications. */
+export function asksForPush({ operation }: A2aMethod, params: JsonObject | undefined): boolean {
+  if (operation === 'push-create') return true
+  const configuration = params?.['configuration']
+  if ((operation !== 'send' && operation !== 'stream') || !isObject(configuration)) return false
+  const config =
+    memberOf(configuration, 'taskPushNotificationConfig') ?? memberOf(configuration, 'pushNotificationConfig')
+  return config !== undefined && config !== null
 }
 
 /** The member of 0.3 with the id of a configuration. */

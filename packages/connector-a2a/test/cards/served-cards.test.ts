@@ -195,7 +195,7 @@ test('A20 - extended card: one that an agent sends is shown as its public card i
     keys,
     bearer: true,
     native: true,
-    v03: () => true,
+    registered: () => undefined,
   })
   const request = new IncomingMessage(new Socket())
   const original = { name: 'One', url: 'http://10.0.0.7', skills: [{ id: 's', name: 'S' }], signatures: [{}] }

@@ -20,6 +20,8 @@ async function openWithAgent(script: Script = verbatim, options: HostOptions = {
 const call = (method: string, id = '1'): string =>
   `{"jsonrpc":"2.0", "id":${id},"method":"${method}","params":{"z":1.50,"a":[]}}`
 
+const without = (method: string): string => `{"jsonrpc":"2.0","method":"${method}","params":{}}`
+
 const V10 = { 'a2a-version': '1.0' }
 const V03 = { 'a2a-version': '0.3' }
 
@@ -136,7 +138,6 @@ test('native - Prefer: wait bounds the time of the agent', async () => {
 
 test('A42 - a call of official A2A without an id is answered with the id null; only the dialect has notifications', async () => {
   const { host, agent } = await openWithAgent()
-  const without = (method: string): string => `{"jsonrpc":"2.0","method":"${method}","params":{}}`
   const rows: [path: string, method: string, headers: Record<string, string>][] = [
     ['agent-1', 'SendMessage', {}],
     ['agent-1/v0.3', 'message/send', {}],

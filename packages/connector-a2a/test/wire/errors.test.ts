@@ -4,6 +4,10 @@ import { translateError, translateHeaders } from '../../src/wire/index.ts'
 
 const INFO = { '@type': 'type.googleapis.com/google.rpc.ErrorInfo', reason: 'TASK_NOT_FOUND', domain: 'd' }
 
+function info(reason: string): object {
+  return { '@type': INFO['@type'], reason, domain: 'a2a-protocol.org' }
+}
+
 test('A2A versions - errors: the codes that both versions define stay', () => {
   for (const code of [
     -32_700, -32_600, -32_601, -32_602, -32_603, -32_001, -32_002, -32_003, -32_004, -32_005, -32_006, -32_007, 7,
@@ -15,11 +19,6 @@ test('A2A versions - errors: the codes that both versions define stay', () => {
 })
 
 test("A2A versions - errors: one of A2A's own names its reason in 1.0, others stay as they are", () => {
-  const info = (reason: string) => ({
-    '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
-    reason,
-    domain: 'a2a-protocol.org',
-  })
   const struct = { '@type': 'type.googleapis.com/google.protobuf.Struct', value: { id: 't' } }
   const cases: [code: number, data03: unknown, data10: unknown][] = [
     [-32_001, undefined, [info('TASK_NOT_FOUND')]],

@@ -51,6 +51,12 @@ export function otherVersion(version: WireVersion): WireVersion {
   return version === '1.0' ? '0.3' : '1.0'
 }
 
+/** Returns true if a card does not say that its agent does not speak a version. */
+export function speaks(card: AgentCard, version: WireVersion): boolean {
+  const declared = declaredVersions(card)
+  return declared.size === 0 || declared.has(version)
+}
+
 function textOf(card: AgentCard): string {
   if (agentInstances(card).length === 0) return JSON.stringify({ ...card, last_seen: '' })
   return JSON.stringify({ ...card, last_seen: '', url: '', instance_id: '', instances: [] })

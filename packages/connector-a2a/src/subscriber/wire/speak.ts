@@ -5,6 +5,7 @@ import { JsonRpcError, readRequestId } from '@signalbox/http-kit'
 import type { AgentQuery, AgentReply, WireRequest, WireVersion } from '@signalbox/registry'
 
 import { isSuccess } from '../../gateway/rpc-response.ts'
+import { A2A_CODES } from '../../native/error-info.ts'
 import { NativeEvents, REST_FRAMES, rpcFrames } from '../../stream/index.ts'
 import type { A2aMethod } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
@@ -53,13 +54,21 @@ async function converse(query: AgentQuery, wire: WireRequest, agent: AgentWire, 
   const begin = performance.now()
   const version = agent.versionFor(wire.version)
   const first = await askIn(version, query, wire, agent, send)
-  if (first instanceof JsonRpcError) return { result: { reply: refusedTranslation(first) }, version: wire.version }
+  if (first instanceof JsonRpcError) return refused(first, wire)
   if (!agent.isOpen || !isRefused(first)) return first
   const timeoutMs = Math.max(1, query.timeoutMs - Math.ceil(performance.now() - begin))
   const second = await askIn(otherVersion(version), { ...query, timeoutMs }, wire, agent, send)
+  // The caller can do without push notifications: it must learn that they are the reason.
+  if (second instanceof JsonRpcError && second.code === A2A_CODES.PUSH_NOTIFICATION_NOT_SUPPORTED) {
+    return refused(second, wire)
+  }
   if (second instanceof JsonRpcError || isRefused(second)) return first
   agent.remember(version)
   return second
+}
+
+function refused(error: JsonRpcError, { version }: WireRequest): Spoken {
+  return { result: { reply: refusedTranslation(error) }, version }
 }
 
 function isRefused({ result: { reply, events } }: Spoken): boolean {
@@ -77,7 +86,7 @@ async function askIn(
   if (version === wire.version) return { result: await send(inOwnVersion(query, version)), version }
   let translated: ReturnType<typeof translateQuery>
   try {
-    translated = translateQuery(query, wire.version, version, tenant)
+    translated = translateQuery(query, wire, version, tenant)
   } catch (error) {
     if (error instanceof JsonRpcError) return error
     throw error

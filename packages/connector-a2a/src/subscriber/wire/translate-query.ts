@@ -1,9 +1,17 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { isJsonObject } from '@signalbox/http-kit'
-import type { AgentQuery, WireVersion } from '@signalbox/registry'
+import type { AgentQuery, WireRequest, WireVersion } from '@signalbox/registry'
 
 import type { A2aMethod } from '../../wire/index.ts'
-import { calledMethod, findMethod, parseForTranslation, translateHeaders, translateRequest } from '../../wire/index.ts'
+import {
+  asksForPush,
+  calledMethod,
+  findMethod,
+  parseForTranslation,
+  pushNotSupported,
+  translateHeaders,
+  translateRequest,
+} from '../../wire/index.ts'
 
 /** A request in the agent's version, and the method that its caller called. */
 export interface TranslatedQuery {
@@ -19,11 +27,11 @@ export function inOwnVersion(query: AgentQuery, version: WireVersion): AgentQuer
 
 /**
  * Translates a request.
- * @throws JsonRpcError -32602 if a member has an invalid value, -32004 if the target has no such method
+ * @throws JsonRpcError -32602 if a member has an invalid value, -32004 if the target has no such method, -32003 for push notifications
  */
 export function translateQuery(
   query: AgentQuery,
-  from: WireVersion,
+  { version: from, answer }: WireRequest,
   to: WireVersion,
   tenant: string | undefined,
 ): TranslatedQuery {
@@ -33,6 +41,8 @@ export function translateQuery(
   const method = typeof name === 'string' ? findMethod(name)?.method : undefined
   if (method === undefined) return { query: { ...query, headers }, method }
   const params = isJsonObject(given) ? given : undefined
+  // The answers of a tool call are the agent's own, and so are its notifications.
+  if (answer !== 'agent' && asksForPush(method, params)) throw pushNotSupported(to)
   const translated = translateRequest(method, from, to, params, tenant)
   const called = calledMethod(method, from, to, params).names[to]
   const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id, method: called, params: translated }))
