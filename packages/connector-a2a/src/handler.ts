@@ -39,6 +39,8 @@ import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
 import { AgentConnections } from './subscriber/agent-connections.ts'
 import { TaskOwners } from './subscriber/instances/task-owners.ts'
+import { TaskIsolation } from './subscriber/isolation/task-isolation.ts'
+import { TaskRecords } from './subscriber/isolation/task-records.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
@@ -128,6 +130,7 @@ export class A2aEndpoint {
         streamLimits,
         streamBudget: new NodeBudget(options.streamBudgetBytes),
         owners: new TaskOwners(),
+        isolation: isolationOf(system, options.taskIsolation),
         inFlight: new InFlight(),
         calls: new Set(),
         stopped: this.#stop.signal,
@@ -240,7 +243,7 @@ export class A2aEndpoint {
       )
     }
     if (message.kind === 'request') exchange.id = message.id
-    // Without official calls a notification is the dialect's, whatever its method.
+    // Without official calls every notification is the dialect's.
     if (message.kind === 'request' || exchange.spoken !== undefined) exchange.speak(message.method)
     const { speech } = exchange
     exchange.method = methodLabel(message.method, speech)
@@ -319,6 +322,10 @@ export class A2aEndpoint {
 function fail(exchange: A2aExchange, error: unknown): void {
   if (!(error instanceof JsonRpcError)) throw error
   exchange.fail(error, error.id ?? exchange.id)
+}
+
+function isolationOf(system: BrokerHandle, mode: ResolvedA2aOptions['taskIsolation']): TaskIsolation | undefined {
+  return mode === 'off' ? undefined : new TaskIsolation(new TaskRecords(system), mode === 'strict')
 }
 
 const TEXT = 'text/plain; charset=utf-8'

@@ -78,6 +78,12 @@ export interface A2aConnectorOptions extends ConnectorOptions {
    * @default 'auto'
    */
   readonly native?: 'auto' | 'off'
+  /**
+   * With authentication, a task belongs to the caller that began it. `records`: a task of which that is not recorded,
+   * because the agent or an older version began it, is open to all callers; `strict`: to none; `off`: all tasks are.
+   * @default 'records'
+   */
+  readonly taskIsolation?: 'records' | 'strict' | 'off'
   /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
   /**
@@ -115,6 +121,7 @@ const OPTION_TYPES: OptionTypes<A2aConnectorOptions> = {
   streamLimits: 'object',
   streamBudgetBytes: 'number',
   native: 'text',
+  taskIsolation: 'text',
   platform: 'object',
   publicUrl: 'text',
   cardKeys: 'object',
@@ -145,6 +152,7 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
     streamLimits: options.streamLimits ?? {},
     streamBudgetBytes: options.streamBudgetBytes ?? derivedLimits().streamBytes,
     native: options.native ?? 'auto',
+    taskIsolation: options.taskIsolation ?? 'records',
     platform: {
       name: 'signalbox',
       version: packageVersion(),

@@ -58,6 +58,7 @@ export function agentRoutes(
       addressPolicy,
       maxSseIdleSeconds: a2a.maxSseIdleSeconds,
       native: a2a.native,
+      taskIsolation: a2a.taskIsolation,
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
       ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
       // As for /mcp.

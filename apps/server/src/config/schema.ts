@@ -357,6 +357,11 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description:
           "`auto`: serves the calls of the official A2A clients, of A2A 1.0 and 0.3, and the gateway's own dialect; `off`: only the dialect.",
       }),
+      taskIsolation: Type.Enum(['records', 'strict', 'off'], {
+        default: 'records',
+        description:
+          'With authentication, a task of an agent belongs to the caller that began it. `records`: tasks without a record of their caller, begun by the agent itself or by an older version, are open to all callers; `strict`: they are hidden; `off`: callers share all tasks.',
+      }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description:
           'Time without a heartbeat or registration after which an agent is removed, in seconds; 0 is never.',

@@ -246,13 +246,13 @@ export class Gateway {
 
 function requestOptions(
   { request, hold }: A2aExchange,
-  { account, identity: { clientId } }: ConnectionCaller,
+  { account, identity: { clientId, roles = [] } }: ConnectionCaller,
   timeoutMs: number | undefined,
   { wire }: CallForm,
 ): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
   const hops = hopsOf(request.headers)
-  const caller = { clientId, account }
+  const caller = { clientId, account, roles }
   const options = { caller, headers, hops, hold, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
   return wire === undefined ? options : { ...options, wire }
 }

@@ -23,6 +23,9 @@ export interface CallResult {
   readonly converter?: EventConverter
 }
 
+/** Reads a chunk of a response that is relayed as a stream. The chunk waits for the promise, if there is one. */
+export type StreamTap = (chunk: Buffer) => Promise<unknown> | undefined
+
 /** A repeated header is an array. */
 type Headers = Readonly<Record<string, string | string[] | undefined>>
 
@@ -40,7 +43,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
   readonly #body: ReplyBody
   readonly #done: (result: CallResult) => void
-  readonly #tap: ((chunk: Buffer) => void) | undefined
+  readonly #tap: StreamTap | undefined
   readonly #timer: NodeJS.Timeout
   /** Set as soon as the request is written. */
   #controller: Dispatcher.DispatchController | undefined
@@ -53,9 +56,9 @@ export class AgentCall implements Dispatcher.DispatchHandler {
 
   /**
    * @param body Takes the body of a response that is not relayed as a stream
-   * @param tap Called with each chunk of a response that is relayed as a stream
+   * @param tap Called with each chunk of a response that is relayed as a stream, before it can be read
    */
-  constructor(query: AgentQuery, body: ReplyBody, done: (result: CallResult) => void, tap?: (chunk: Buffer) => void) {
+  constructor(query: AgentQuery, body: ReplyBody, done: (result: CallResult) => void, tap?: StreamTap) {
     this.#tap = tap
     this.#query = query
     this.#body = body
@@ -120,8 +123,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   /** @inheritdoc */
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#events !== undefined) {
-      this.#tap?.(chunk)
-      this.#events.feed(chunk)
+      this.#events.feed(chunk, this.#tap?.(chunk))
       return
     }
     if (this.#settled) return
@@ -132,7 +134,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   /** @inheritdoc */
   onResponseEnd(): void {
     if (this.#events !== undefined) {
-      this.#events.push(null)
+      this.#events.feed(null)
       return
     }
     if (this.#settled) return

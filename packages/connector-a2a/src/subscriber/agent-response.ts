@@ -13,6 +13,8 @@ const READ_AHEAD_BYTES = 65_536
 export class AgentResponse extends Readable implements UpstreamResponse {
   readonly headers: UpstreamResponse['headers']
   readonly #controller: Dispatcher.DispatchController
+  /** The chunks that wait, while there is something to wait for. */
+  #held: (Uint8Array | null)[] | undefined
 
   constructor(headers: UpstreamResponse['headers'], controller: Dispatcher.DispatchController) {
     super({ highWaterMark: READ_AHEAD_BYTES })
@@ -22,14 +24,35 @@ export class AgentResponse extends Readable implements UpstreamResponse {
     this.on('error', () => {})
   }
 
-  /** Adds the next chunk of the body. */
-  feed(chunk: Uint8Array): void {
-    if (!this.push(chunk)) this.#controller.pause()
+  /**
+   * Adds the next chunk of the body; null is its end.
+   * @param until The chunk and those after it are not read before this promise resolves
+   */
+  feed(chunk: Uint8Array | null, until?: Promise<unknown>): void {
+    if (until !== undefined) this.#hold(until)
+    if (this.#held !== undefined) this.#held.push(chunk)
+    else if (!this.push(chunk)) this.#controller.pause()
+  }
+
+  #hold(until: Promise<unknown>): void {
+    const held: (Uint8Array | null)[] = []
+    this.#held = held
+    this.#controller.pause()
+    until.then(
+      () => {
+        this.#held = undefined
+        let hasRoom = true
+        for (const chunk of held) hasRoom = this.push(chunk)
+        // At once, the controller may add the next chunk, or the end.
+        if (hasRoom) this.#controller.resume()
+      },
+      (error: unknown) => this.destroy(error instanceof Error ? error : new Error(String(error))),
+    )
   }
 
   /** @inheritdoc */
   override _read(): void {
-    this.#controller.resume()
+    if (this.#held === undefined) this.#controller.resume()
   }
 
   /** @inheritdoc */

@@ -19,6 +19,7 @@ import type { SendTo } from './instances/instance-calls.ts'
 import { InstancePool } from './instances/instance-pool.ts'
 import type { ServedInstance } from './instances/served-instance.ts'
 import type { TaskOwners } from './instances/task-owners.ts'
+import type { IsolatedRequest, TaskIsolation } from './isolation/task-isolation.ts'
 import { ReplyBody } from './reply-body.ts'
 import { streamCancelled, streamToCancel } from './stream-cancel.ts'
 import { AgentWire } from './wire/agent-wire.ts'
@@ -31,6 +32,8 @@ export interface ServingNode {
   readonly maxResponseBytes: number
   /** The most calls and streams under way for one instance of an agent on this node (AgentMaxConcurrency). */
   readonly maxConcurrency: number
+  /** Keeps the tasks of callers apart; undefined: all callers share them. */
+  readonly isolation: TaskIsolation | undefined
   /** The instances that own tasks and streams. */
   readonly owners: TaskOwners
   /** Returns a count of the bytes that a caller's call holds. */
@@ -58,10 +61,12 @@ interface CallUnderWay {
   readonly followed: FollowedTask | undefined
   /** Counts the bytes of the agent's response. */
   readonly held: HeldBytes
+  /** Undefined without isolation. */
+  readonly isolated?: IsolatedRequest | undefined
 }
 
 /** One request to an instance. */
-interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held'> {
+interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' | 'isolated'> {
   /** Called with each chunk of a response that is a stream. */
   readonly tap?: ((chunk: Buffer) => void) | undefined
 }
@@ -72,6 +77,8 @@ export class ServedAgent {
   readonly #idle: () => void
   readonly #pool: InstancePool
   readonly #calls: InstanceCalls
+  readonly #agentId: string
+  #ownerId: string
   #inFlight = 0
   /** The versions of A2A that the agent speaks. */
   wire: AgentWire
@@ -80,6 +87,8 @@ export class ServedAgent {
   constructor(node: ServingNode, card: AgentCard, idle: () => void) {
     this.#node = node
     this.#idle = idle
+    this.#agentId = card.agent_id
+    this.#ownerId = card.registered_by
     this.#pool = new InstancePool(node.maxConcurrency)
     this.#calls = new InstanceCalls(card.agent_id, this.#pool, node.owners)
     this.wire = new AgentWire(card)
@@ -105,7 +114,10 @@ export class ServedAgent {
    * @param targetOf Parses the url of an instance
    */
   update(card: AgentCard | undefined, targetOf: (url: string) => AgentTarget | undefined): void {
-    if (card !== undefined && this.wire.isOutdatedBy(card)) this.wire = new AgentWire(card)
+    if (card !== undefined) {
+      this.#ownerId = card.registered_by
+      if (this.wire.isOutdatedBy(card)) this.wire = new AgentWire(card)
+    }
     this.#pool.update(card, targetOf)
   }
 
@@ -125,10 +137,25 @@ export class ServedAgent {
     const held = this.#node.heldBytes(query.account)
     const short = held.refusesBody(Infinity)
     if (short !== undefined) return { ...refusedReply(short), unsent: true }
+    const isolated = this.#node.isolation?.of(query, {
+      agentId: this.#agentId,
+      agentOwner: this.#ownerId,
+      maxBytes: this.#node.maxResponseBytes,
+    })
+    if (isolated?.namesTasks !== true) return this.#admit(query, message, held, isolated)
+    return isolated.refusal().then((refusal) => refusal ?? this.#admit(query, message, held, isolated))
+  }
+
+  #admit(
+    query: AgentQuery,
+    message: Pick<RequestMessage, 'signal'>,
+    held: HeldBytes,
+    isolated: IsolatedRequest | undefined,
+  ): AgentReply | Promise<AgentReply> {
     const followed = this.#calls.followed(query)
     const instance = this.#calls.choose(followed)
     if (instance === undefined) return AGENT_BUSY
-    const call = { place: this.#begin(instance), query, followed, held }
+    const call = { place: this.#begin(instance), query, followed, held, isolated }
     if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', message.signal)
     const reply = this.#call(call)
     if (query.mode === 'call') return reply
@@ -209,9 +236,17 @@ export class ServedAgent {
     this.#node.replies.sent(query.mode === 'accept' ? undefined : query.requestId, held)
   }
 
-  #send({ place, query, followed, held }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
+  async #send(call: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
+    const result = await this.#sent(call, requesterGone)
+    const { isolated } = call
+    return isolated === undefined || result.events !== undefined
+      ? result
+      : { ...result, reply: await isolated.shown(result.reply) }
+  }
+
+  #sent({ place, query, followed, held, isolated }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
     const { wire } = query
-    const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, tap }, requesterGone)
+    const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, isolated, tap }, requesterGone)
     return this.#calls.send(
       place,
       query,
@@ -234,7 +269,7 @@ export class ServedAgent {
   }
 
   #exchange(
-    { place, query, held, tap }: Attempt,
+    { place, query, held, tap, isolated }: Attempt,
     target: AgentTarget,
     requesterGone?: AbortSignal,
   ): Promise<CallResult> {
@@ -249,9 +284,11 @@ export class ServedAgent {
         resolve(result)
       }
       const follow = this.#calls.tap(place, query)
+      const isolate = isolated?.tap()
       const call = new AgentCall(query, new ReplyBody(held, maxResponseBytes), done, (chunk) => {
         follow?.(chunk)
         tap?.(chunk)
+        return isolate?.(chunk)
       })
       const onGone = (): void => call.abort(unreachable('the caller disconnected'))
       calls.add(call)

@@ -49,11 +49,12 @@ export class ConnectionCaller {
   /** Returns the Broker handle of this caller. */
   handle(broker: Broker): BrokerHandle {
     if (this.#handle !== undefined && this.#broker === broker) return this.#handle
-    const { clientId, actions } = this.identity
+    const { clientId, actions, roles } = this.identity
     const { account, address } = this
-    const caller: Caller = {
+    const caller: Caller & Pick<Identity, 'roles'> = {
       clientId,
       account,
+      ...(roles === undefined ? {} : { roles }),
       ...(address === undefined ? {} : { address }),
       ...(actions === undefined ? {} : { actions }),
     }

@@ -50,6 +50,8 @@ export interface AgentQuery {
   readonly body: Uint8Array
   /** The verified identity of the caller; the agent receives it as `X-Broker-Caller-ID`. */
   readonly callerId: string
+  /** `true` for a caller with the role Admin. @default false */
+  readonly admin?: boolean
   /** The account that the reply counts against: `client:{ClientID}` or `address:{network}`. */
   readonly account: string
   /** The id of the request, unique in the cluster; absent in requests of older nodes. */
@@ -77,7 +79,7 @@ const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
 export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly body: Uint8Array } {
-  const { mode, body, callerId, account, requestId, timeoutMs, streamId, hops, headers, wire } = query
+  const { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire } = query
   const tags: Record<string, string> = {
     a2a_mode: mode,
     a2a_caller: callerId,
@@ -85,6 +87,7 @@ export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly b
     a2a_timeout_ms: String(timeoutMs),
     a2a_hops: String(hops),
   }
+  if (admin === true) tags['a2a_admin'] = '1'
   if (requestId !== undefined) tags['a2a_request_id'] = requestId
   if (streamId !== undefined) tags['a2a_stream_id'] = streamId
   if (wire !== undefined) {
@@ -122,6 +125,7 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
     timeoutMs,
     hops,
     headers,
+    ...(tags['a2a_admin'] === '1' ? { admin: true } : {}),
     ...(requestId === undefined ? {} : { requestId }),
     ...(streamId === undefined ? {} : { streamId }),
     ...(wire === undefined ? {} : { wire }),

@@ -1,4 +1,5 @@
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
+import { hasRole } from '@signalbox/http-kit'
 
 import type { AgentQueryMode, WireRequest } from './agent-query.ts'
 import { agentChannel, encodeAgentQuery, WIRE_CHANNEL } from './agent-query.ts'
@@ -85,6 +86,7 @@ export class AgentRequests {
       mode,
       body,
       callerId: caller.clientId,
+      admin: hasRole(caller, 'Admin'),
       account: caller.account ?? `client:${caller.clientId}`,
       requestId,
       timeoutMs,

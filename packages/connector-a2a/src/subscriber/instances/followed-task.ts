@@ -42,7 +42,8 @@ export function followedTask(body: Uint8Array): FollowedTask | undefined {
   )
 }
 
-function isOfTask(operation: string | undefined): boolean {
+/** Returns true for an operation whose params have the id of a task as `id`. */
+export function isOfTask(operation: string | undefined): boolean {
   return operation === 'get' || operation === 'cancel' || operation === 'resubscribe'
 }
 

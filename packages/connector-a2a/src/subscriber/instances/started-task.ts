@@ -2,6 +2,8 @@ import { Buffer } from 'node:buffer'
 
 import { isJsonObject, readJson } from '@signalbox/http-kit'
 
+import { fromBytes } from '../../stream/native/native-frames.ts'
+import { EventReader } from '../../stream/reader/event-reader.ts'
 import { memberOf } from '../../wire/index.ts'
 
 /** Larger responses are not parsed for the task that they began. */
@@ -13,45 +15,39 @@ const MENTIONS = ['"taskId"', '"task_id"', '"task"', '"status"'].map((text) => B
 /** A stream names its task in its first events. */
 const MAX_STREAM_BYTES = 65_536
 
-/** Returns the id of the task that a response names, in any dialect; undefined if it names none. */
-export function startedTask(body: Uint8Array): string | undefined {
-  if (body.byteLength > MAX_RESPONSE_BYTES) return undefined
+/** Returns the id of the task that a response names, in any dialect; undefined if it names none, or is larger. */
+export function startedTask(body: Uint8Array, maxBytes = MAX_RESPONSE_BYTES): string | undefined {
+  if (body.byteLength > maxBytes) return undefined
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   return MENTIONS.some((text) => bytes.includes(text)) ? taskIn(bytes.toString()) : undefined
 }
 
 /** Finds the task in the first events of a stream. */
 export class StreamedTask {
-  readonly #found: (taskId: string) => void
-  #rest = ''
+  readonly #reader: EventReader
+  readonly #maxBytes: number
   #bytes = 0
   #done = false
 
-  /** @param found Called at most once */
-  constructor(found: (taskId: string) => void) {
-    this.#found = found
+  /**
+   * @param found Called at most once
+   * @param maxBytes The bytes of the stream after which the search ends
+   */
+  constructor(found: (taskId: string) => void, maxBytes = MAX_STREAM_BYTES) {
+    this.#maxBytes = maxBytes
+    this.#reader = new EventReader(maxBytes, ({ data }) => {
+      const taskId = this.#done ? undefined : taskIn(fromBytes(data))
+      if (taskId === undefined) return
+      this.#done = true
+      found(taskId)
+    })
   }
 
-  /** Reads a chunk of the stream. Does nothing after the first events. */
+  /** Reads a chunk of the stream. Does nothing after the task was found. */
   read(chunk: Buffer): void {
     if (this.#done) return
     this.#bytes += chunk.byteLength
-    // Cut characters do not matter: an id with one is not found, and its owner is not remembered.
-    const lines = (this.#rest + chunk.toString()).split(/\r\n|\n|\r/)
-    this.#rest = lines.pop() ?? ''
-    for (const line of lines) {
-      const taskId = line.startsWith('data:') ? taskIn(line.slice('data:'.length)) : undefined
-      if (taskId === undefined) continue
-      this.#end()
-      this.#found(taskId)
-      return
-    }
-    if (this.#bytes > MAX_STREAM_BYTES) this.#end()
-  }
-
-  #end(): void {
-    this.#done = true
-    this.#rest = ''
+    if (!this.#reader.feed(chunk) || this.#bytes > this.#maxBytes) this.#done = true
   }
 }
 
