@@ -211,6 +211,53 @@ test('A29 - instances: for a task that no node remembers, the instances are aske
   expect(await host.call('echo', { id: 'known' }, 'tasks/get')).toMatchObject({ error: { code: -32001 } })
 })
 
+test('A29 - instances: a task that nobody knows is not found, also if an instance cannot be reached', async () => {
+  const host = await openGateway()
+  const agents = await threeInstances(host)
+  await agents.get('b')?.close()
+  // Whichever of them is asked first.
+  for (let i = 0; i < 4; i++) {
+    expect(await host.call('echo', { id: `unknown-${i}` }, 'tasks/get')).toMatchObject({ error: { code: -32001 } })
+  }
+  for (const agent of agents.values()) await agent.close()
+  expect(await host.call('echo', { id: 'unknown' }, 'tasks/get')).toMatchObject({ error: { code: -32003 } })
+})
+
+test('A29 - instances: the messages of a context go to one instance, on every node, while it can be reached', async () => {
+  const host = await openGateway()
+  const agents = await threeInstances(host)
+  const say = async (at: GatewayHost, contextId: string, name = 'contextId'): Promise<string> =>
+    by(await at.call('echo', { message: { [name]: contextId, parts: [] } }))
+  const other = await openGateway()
+  for (const [id, { url }] of [...agents].toReversed()) await join(other, id, url)
+  const used = new Set<string>()
+  for (let i = 0; i < 12; i++) {
+    const answers = await Promise.all([say(host, `c${i}`), say(other, `c${i}`), say(host, `c${i}`, 'context_id')])
+    expect(new Set(answers).size).toBe(1)
+    for (const answer of answers) used.add(answer)
+  }
+  expect(used.size).toBe(3)
+  const first = await say(host, 'c0')
+  await agents.get(first)?.close()
+  const next = await say(host, 'c0')
+  expect([next, await say(host, 'c0')]).not.toContain(first)
+  expect(await say(host, 'c0')).toBe(next)
+})
+
+test('A29 - instances: a context that an instance has named stays with it', async () => {
+  const host = await openGateway()
+  for (const id of ['a', 'b', 'c']) {
+    const script: Script = (_asked, response) =>
+      json(response, `{"jsonrpc":"2.0","id":1,"result":{"kind":"message","by":"${id}","contextId":"of-${id}"}}`)
+    await join(host, id, (await startAgent(script)).url)
+  }
+  for (let i = 0; i < 6; i++) {
+    const began = by(await host.call('echo', { message: { parts: [] } }))
+    const message = { contextId: `of-${began}`, parts: [] }
+    for (let n = 0; n < 3; n++) expect(by(await host.call('echo', { message }))).toBe(began)
+  }
+})
+
 test('A10, A29 - instances: stream_cancel goes to the instance of the stream', async () => {
   const host = await openGateway()
   const agents = await threeInstances(host)

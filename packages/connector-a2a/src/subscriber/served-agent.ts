@@ -153,7 +153,7 @@ export class ServedAgent {
     isolated: IsolatedRequest | undefined,
   ): AgentReply | Promise<AgentReply> {
     const followed = this.#calls.followed(query)
-    const instance = this.#calls.choose(followed)
+    const instance = this.#calls.choose(query, followed)
     if (instance === undefined) return AGENT_BUSY
     const call = { place: this.#begin(instance), query, followed, held, isolated }
     if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', message.signal)

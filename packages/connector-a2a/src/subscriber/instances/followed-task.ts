@@ -42,6 +42,20 @@ export function followedTask(body: Uint8Array): FollowedTask | undefined {
   )
 }
 
+/** Every message of a context has one of these texts. Others are not parsed. */
+const CONTEXT_MENTIONS = ['contextId', 'context_id'].map((text) => Buffer.from(text))
+
+/** Returns the context of the message in a request. */
+export function messageContext(body: Uint8Array): string | undefined {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (!CONTEXT_MENTIONS.some((text) => bytes.includes(text))) return undefined
+  const request = readJson(decodeText(body) ?? '')?.value
+  const params = isJsonObject(request) ? request['params'] : undefined
+  if (!isJsonObject(params) || !isJsonObject(params['message'])) return undefined
+  const context = memberOf(params['message'], 'contextId') ?? memberOf(params, 'contextId')
+  return typeof context === 'string' && context !== '' ? context : undefined
+}
+
 /** Returns true for an operation whose params have the id of a task as `id`. */
 export function isOfTask(operation: string | undefined): boolean {
   return operation === 'get' || operation === 'cancel' || operation === 'resubscribe'

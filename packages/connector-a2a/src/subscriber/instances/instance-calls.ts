@@ -4,12 +4,14 @@ import type { AgentQuery } from '@signalbox/registry'
 
 import type { CallResult } from '../agent-call.ts'
 import type { CallPlace } from './call-place.ts'
-import { followedTask, isUnknownTask } from './followed-task.ts'
+import { followedTask, isUnknownTask, messageContext } from './followed-task.ts'
 import type { FollowedTask } from './followed-task.ts'
 import type { InstancePool } from './instance-pool.ts'
 import type { ServedInstance } from './served-instance.ts'
+import type { StartedTask } from './started-task.ts'
 import { startedTask, StreamedTask } from './started-task.ts'
 import type { TaskOwners } from './task-owners.ts'
+import { contextName } from './task-owners.ts'
 
 /**
  * Sends a request to the instance at which the call has its place.
@@ -19,7 +21,8 @@ export type SendTo = (place: CallPlace, query: AgentQuery, tap?: (chunk: Buffer)
 
 /**
  * The choice of the instance for each call of one agent. A call that continues a task goes to the instance that owns the
- * task. Any other call goes to the instance with the fewest calls under way.
+ * task. A message of a context goes to the instance that has the context, or that the context prefers. Any other call
+ * goes to the instance with the fewest calls under way.
  */
 export class InstanceCalls {
   readonly #agentId: string
@@ -38,11 +41,22 @@ export class InstanceCalls {
   }
 
   /** Returns the instance for a call; undefined if AgentMaxConcurrency is reached. */
-  choose(followed: FollowedTask | undefined): ServedInstance | undefined {
-    const ownerId = followed && this.#owners.get(this.#agentId, followed.id)
-    const owner = ownerId === undefined ? undefined : this.#pool.get(ownerId)
-    if (owner === undefined) return this.#pool.choose()
-    return this.#pool.hasRoom(owner) ? owner : undefined
+  choose({ body }: AgentQuery, followed: FollowedTask | undefined): ServedInstance | undefined {
+    const owner = this.#ownerOf(followed?.id)
+    if (owner !== undefined) return this.#pool.hasRoom(owner) ? owner : undefined
+    const contextId = this.#pool.size > 1 ? messageContext(body) : undefined
+    return (contextId === undefined ? undefined : this.#ofContext(contextId)) ?? this.#pool.choose()
+  }
+
+  #ofContext(contextId: string): ServedInstance | undefined {
+    const known = this.#ownerOf(contextName(contextId))
+    const isReached = known !== undefined && known.pausedUntil <= performance.now() && this.#pool.hasRoom(known)
+    return isReached ? known : this.#pool.preferred(contextId)
+  }
+
+  #ownerOf(name: string | undefined): ServedInstance | undefined {
+    const ownerId = name === undefined ? undefined : this.#owners.get(this.#agentId, name)
+    return ownerId === undefined ? undefined : this.#pool.get(ownerId)
   }
 
   /**
@@ -58,6 +72,7 @@ export class InstanceCalls {
   ): Promise<CallResult> {
     const begin = performance.now()
     let missed: CallResult | undefined
+    const isOwner = this.#ownerOf(followed?.id) === place.instance
     for (let timeoutMs = query.timeoutMs; ;) {
       const result = await send(place, missed === undefined ? query : { ...query, timeoutMs })
       const searched = followed?.searchable === true && result.events === undefined && isUnknownTask(result.reply)
@@ -66,8 +81,8 @@ export class InstanceCalls {
         return result
       }
       const once = missed !== undefined && followed?.searchable !== true
-      // The instance that could not be reached may own the task: its failure says more than "task not found".
-      if (missed === undefined || (isUnsent(result) && !isUnsent(missed))) missed = result
+      // An instance that could not be reached says nothing about the task, unless it is known to own it.
+      if (missed === undefined || (isUnsent(missed) && !isUnsent(result) && !isOwner)) missed = result
       timeoutMs = query.timeoutMs - Math.ceil(performance.now() - begin)
       if (once || timeoutMs <= 0 || !mayGoOn() || !place.moveOn()) return missed
     }
@@ -78,14 +93,19 @@ export class InstanceCalls {
     if (mode !== 'stream' || this.#pool.size < 2) return undefined
     const { id } = place.instance
     if (streamId !== undefined) this.#owners.set(this.#agentId, streamId, id)
-    const reader = new StreamedTask((taskId) => this.#owners.set(this.#agentId, taskId, id))
+    const reader = new StreamedTask((started) => this.#own(started, id))
     return (chunk) => reader.read(chunk)
   }
 
   #learn({ instance }: CallPlace, { mode }: AgentQuery, followed: FollowedTask | undefined, result: CallResult): void {
     if (this.#pool.size < 2 || result.reply.failure !== undefined || mode === 'accept') return
-    const taskId = followed?.id ?? (result.events === undefined ? startedTask(result.reply.body) : undefined)
-    if (taskId !== undefined) this.#owners.set(this.#agentId, taskId, instance.id)
+    const started = result.events === undefined ? startedTask(result.reply.body) : undefined
+    this.#own({ ...started, taskId: followed?.id ?? started?.taskId }, instance.id)
+  }
+
+  #own({ taskId, contextId }: StartedTask, instanceId: string): void {
+    if (taskId !== undefined) this.#owners.set(this.#agentId, taskId, instanceId)
+    if (contextId !== undefined) this.#owners.set(this.#agentId, contextName(contextId), instanceId)
   }
 }
 

@@ -1,3 +1,5 @@
+import { createHash } from 'node:crypto'
+
 import type { AgentCard } from '@signalbox/registry'
 import { agentInstances } from '@signalbox/registry'
 
@@ -82,6 +84,22 @@ export class InstancePool {
       this.#byId.set(best.id, best)
     }
     return best
+  }
+
+  /**
+   * Returns the instance that a context prefers: the same on every node, while the same instances can be reached. Another
+   * instance that comes or leaves moves few contexts (rendezvous hashing). Undefined if it has its maximum of calls.
+   */
+  preferred(contextId: string): ServedInstance | undefined {
+    const now = performance.now()
+    let best: ServedInstance | undefined
+    let highest = ''
+    for (const instance of this.#byId.values()) {
+      if (instance.target?.permitted !== true || instance.pausedUntil > now) continue
+      const weight = createHash('sha256').update(`${contextId} ${instance.id}`).digest('hex')
+      if (weight > highest) [best, highest] = [instance, weight]
+    }
+    return best !== undefined && this.hasRoom(best) ? best : undefined
   }
 
   /** Returns true if an instance may get one more call. */

@@ -10,16 +10,26 @@ import { memberOf } from '../../wire/index.ts'
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
 /** Every response that names a task has one of these texts. Others are not parsed. */
-const MENTIONS = ['"taskId"', '"task_id"', '"task"', '"status"'].map((text) => Buffer.from(text))
+const MENTIONS = ['"taskId"', '"task_id"', '"task"', '"status"', '"contextId"', '"context_id"'].map((text) =>
+  Buffer.from(text),
+)
 
 /** A stream names its task in its first events. */
 const MAX_STREAM_BYTES = 65_536
 
-/** Returns the id of the task that a response names, in any dialect; undefined if it names none, or is larger. */
-export function startedTask(body: Uint8Array, maxBytes = MAX_RESPONSE_BYTES): string | undefined {
-  if (body.byteLength > maxBytes) return undefined
+/** The ids of the task and the context in a response of the agent. */
+export interface StartedTask {
+  readonly taskId?: string | undefined
+  readonly contextId?: string | undefined
+}
+
+const NOTHING: StartedTask = {}
+
+/** Returns the task that a response names, in any dialect; nothing for a response that is larger. */
+export function startedTask(body: Uint8Array, maxBytes = MAX_RESPONSE_BYTES): StartedTask {
+  if (body.byteLength > maxBytes) return NOTHING
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  return MENTIONS.some((text) => bytes.includes(text)) ? taskIn(bytes.toString()) : undefined
+  return MENTIONS.some((text) => bytes.includes(text)) ? taskIn(bytes.toString()) : NOTHING
 }
 
 /** Finds the task in the first events of a stream. */
@@ -33,13 +43,13 @@ export class StreamedTask {
    * @param found Called at most once
    * @param maxBytes The bytes of the stream after which the search ends
    */
-  constructor(found: (taskId: string) => void, maxBytes = MAX_STREAM_BYTES) {
+  constructor(found: (started: StartedTask & { readonly taskId: string }) => void, maxBytes = MAX_STREAM_BYTES) {
     this.#maxBytes = maxBytes
     this.#reader = new EventReader(maxBytes, ({ data }) => {
-      const taskId = this.#done ? undefined : taskIn(fromBytes(data))
+      const { taskId, contextId } = this.#done ? NOTHING : taskIn(fromBytes(data))
       if (taskId === undefined) return
       this.#done = true
-      found(taskId)
+      found({ taskId, contextId })
     })
   }
 
@@ -51,20 +61,21 @@ export class StreamedTask {
   }
 }
 
-function taskIn(text: string): string | undefined {
+function taskIn(text: string): StartedTask {
   const value = readJson(text)?.value
-  if (!isJsonObject(value)) return undefined
+  if (!isJsonObject(value)) return NOTHING
   const outcome = value['result'] ?? value['payload'] ?? value
-  if (!isJsonObject(outcome)) return undefined
+  if (!isJsonObject(outcome)) return NOTHING
   // A task itself, with `kind` in A2A 0.3 and without it before.
   if (outcome['kind'] === 'task' || isJsonObject(outcome['status'])) {
-    return textIn(outcome, 'taskId') ?? textIn(outcome, 'id')
+    return { taskId: textIn(outcome, 'taskId') ?? textIn(outcome, 'id'), contextId: textIn(outcome, 'contextId') }
   }
   for (const member of ['task', 'statusUpdate', 'artifactUpdate', 'message']) {
     const inner = memberOf(outcome, member)
-    if (isJsonObject(inner)) return textIn(inner, member === 'task' ? 'id' : 'taskId')
+    if (!isJsonObject(inner)) continue
+    return { taskId: textIn(inner, member === 'task' ? 'id' : 'taskId'), contextId: textIn(inner, 'contextId') }
   }
-  return textIn(outcome, 'taskId')
+  return { taskId: textIn(outcome, 'taskId'), contextId: textIn(outcome, 'contextId') }
 }
 
 function textIn(object: { readonly [member: string]: unknown }, member: string): string | undefined {

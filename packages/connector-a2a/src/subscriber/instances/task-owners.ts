@@ -1,11 +1,16 @@
-/** The maximum number of tasks and streams whose instance a node remembers. */
+/** The maximum number of tasks, contexts and streams whose instance a node remembers. */
 const MAX_TASKS = 10_000
 
 /** Ids of agents are short. Longer ones are not remembered. */
 const MAX_ID_CHARACTERS = 256
 
+/** Returns the name under which a context has its owner. No task has such an id. */
+export function contextName(contextId: string): string {
+  return `\n${contextId}`
+}
+
 /**
- * The instances that own tasks and streams, as this node saw them begin. Forgets the one that was used longest ago when
+ * The instances that own tasks, contexts and streams, as this node saw them begin. Forgets the one that was used longest ago when
  * it is full: for a forgotten task the instances are asked in turn.
  */
 export class TaskOwners {

@@ -82,7 +82,7 @@ export class IsolatedRequest {
     if (reply.failure !== undefined) return reply
     const { kind } = this.#request
     if (kind === 'list' && !this.#seesAll) return this.#ownTasks(reply)
-    if (kind === 'begin') await this.#begun(startedTask(reply.body, Infinity))
+    if (kind === 'begin') await this.#begun(startedTask(reply.body, Infinity).taskId)
     return reply
   }
 
@@ -93,7 +93,7 @@ export class IsolatedRequest {
   tap(): ((chunk: Buffer) => Promise<void> | undefined) | undefined {
     if (this.#request.kind !== 'begin') return undefined
     let recorded: Promise<void> | undefined
-    const reader = new StreamedTask((taskId) => {
+    const reader = new StreamedTask(({ taskId }) => {
       recorded = this.#begun(taskId)
     }, this.#caller.maxBytes)
     return (chunk) => {
