@@ -70,6 +70,10 @@ const openStream: Script = (asked, response) => {
   response.write('data: {"type":"status_update","payload":{}}\n\n')
 }
 
+async function say(at: GatewayHost, contextId: string, name = 'contextId'): Promise<string> {
+  return by(await at.call('echo', { message: { [name]: contextId, parts: [] } }))
+}
+
 function by(answer: { readonly result?: unknown }): string {
   const { result } = answer
   return typeof result === 'object' && result !== null && 'by' in result ? String(result.by) : 'none'
@@ -226,8 +230,6 @@ test('A29 - instances: a task that nobody knows is not found, also if an instanc
 test('A29 - instances: the messages of a context go to one instance, on every node, while it can be reached', async () => {
   const host = await openGateway()
   const agents = await threeInstances(host)
-  const say = async (at: GatewayHost, contextId: string, name = 'contextId'): Promise<string> =>
-    by(await at.call('echo', { message: { [name]: contextId, parts: [] } }))
   const other = await openGateway()
   for (const [id, { url }] of [...agents].toReversed()) await join(other, id, url)
   const used = new Set<string>()

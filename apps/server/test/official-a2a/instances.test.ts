@@ -2,7 +2,7 @@ import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { until } from '@signalbox/testkit/until'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { register } from '../support/agent.ts'
+import { postJson, register } from '../support/agent.ts'
 import type { OfficialAgents } from './agents/process.ts'
 import { startOfficialAgents } from './agents/process.ts'
 import type { Result } from './clients/client.ts'
@@ -10,6 +10,7 @@ import { CONNECT } from './clients/connect.ts'
 import type { Gateway } from './gateway.ts'
 import { gatewayUrl, startGateway } from './gateway.ts'
 
+const V10 = { 'a2a-version': '1.0' }
 const HOLD = { parts: [{ text: 'hold' }] }
 
 async function instancesAt(base: string): Promise<number> {
@@ -72,6 +73,30 @@ describe.skipIf(NATS_SERVER === undefined)('instances made with the official SDK
     },
   )
 
+  test('A29 - instances: pages of a list hold each task of every instance once, the newest first', async () => {
+    const client = await CONNECT['1.0'](gatewayUrl(one.http, 'many'))
+    for (let i = 0; i < 8; i++) await client.send({ parts: [{ text: 'work' }] })
+    const own = await Promise.all(processes.map((agents) => listTasks(agents.url('v10'), { pageSize: 100 })))
+    const all = own.flatMap(({ tasks }) => tasks.map(({ id }) => id))
+    expect(Math.min(...own.map(({ tasks }) => tasks.length))).toBeGreaterThan(0)
+
+    const seen: Listed['tasks'][number][] = []
+    let pageToken = ''
+    do {
+      // Each page from the other node: the token holds all that it needs.
+      const { http } = seen.length % 2 === 0 ? one : two
+      const page = await listTasks(`${http}/a2a/many`, { pageSize: 3, ...(pageToken !== '' && { pageToken }) })
+      expect([page.totalSize, page.tasks.length <= 3]).toEqual([all.length, true])
+      seen.push(...page.tasks)
+      pageToken = page.nextPageToken
+    } while (pageToken !== '')
+    expect(seen.map(({ id }) => id).toSorted()).toEqual(all.toSorted())
+    const times = seen.map(({ status }) => status.timestamp)
+    expect(times).toEqual(times.toSorted().toReversed())
+    const wrong = { jsonrpc: '2.0', id: 1, method: 'ListTasks', params: { pageToken: 'of nobody' } }
+    expect(await (await postJson(`${one.http}/a2a/many`, wrong, V10)).json()).toMatchObject({ error: { code: -32602 } })
+  })
+
   test('A28 - instances: every instance gets calls, from both nodes', async () => {
     for (const agents of processes) await agents.takeSeen()
     for (const { http } of [one, two]) {
@@ -83,6 +108,17 @@ describe.skipIf(NATS_SERVER === undefined)('instances made with the official SDK
     expect(Math.min(...seen)).toBeGreaterThan(0)
   })
 })
+
+interface Listed {
+  readonly tasks: readonly { readonly id: string; readonly status: { readonly timestamp: string } }[]
+  readonly nextPageToken: string
+  readonly totalSize: number
+}
+
+async function listTasks(url: string, params: object): Promise<Listed> {
+  const response = await postJson(url, { jsonrpc: '2.0', id: 1, method: 'ListTasks', params }, V10)
+  return ((await response.json()) as { result: Listed }).result
+}
 
 async function remaining(stream: AsyncIterator<Result>): Promise<readonly unknown[]> {
   const views: unknown[] = []

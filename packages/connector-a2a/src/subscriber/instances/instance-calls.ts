@@ -7,6 +7,7 @@ import type { CallPlace } from './call-place.ts'
 import { followedTask, isUnknownTask, messageContext } from './followed-task.ts'
 import type { FollowedTask } from './followed-task.ts'
 import type { InstancePool } from './instance-pool.ts'
+import { MergedList } from './merged-list.ts'
 import type { ServedInstance } from './served-instance.ts'
 import type { StartedTask } from './started-task.ts'
 import { startedTask, StreamedTask } from './started-task.ts'
@@ -70,6 +71,8 @@ export class InstanceCalls {
     send: SendTo,
     mayGoOn: () => boolean,
   ): Promise<CallResult> {
+    const list = this.#pool.size > 1 ? MergedList.of(query) : undefined
+    if (list !== undefined) return list instanceof MergedList ? this.#list(list, place, send, mayGoOn) : { reply: list }
     const begin = performance.now()
     let missed: CallResult | undefined
     const isOwner = this.#ownerOf(followed?.id) === place.instance
@@ -86,6 +89,19 @@ export class InstanceCalls {
       timeoutMs = query.timeoutMs - Math.ceil(performance.now() - begin)
       if (once || timeoutMs <= 0 || !mayGoOn() || !place.moveOn()) return missed
     }
+  }
+
+  /** Asks every instance for its tasks, one after the other. */
+  async #list(list: MergedList, place: CallPlace, send: SendTo, mayGoOn: () => boolean): Promise<CallResult> {
+    const begin = performance.now()
+    do {
+      const query = list.requestTo(place.instance.id)
+      if (query === undefined) continue
+      const timeoutMs = query.timeoutMs - Math.ceil(performance.now() - begin)
+      if (timeoutMs <= 0) break
+      list.add(place.instance.id, await send(place, { ...query, timeoutMs }))
+    } while (mayGoOn() && place.moveOn())
+    return list.result()
   }
 
   /** Returns a reader of the events of a stream that remembers the owner of the stream's task. */

@@ -1,0 +1,180 @@
+import { Buffer } from 'node:buffer'
+
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import type { JsonObject } from '@signalbox/http-kit'
+import { isJsonObject, JSON_RPC_CODES, jsonRpcErrorText, JsonRpcError, readJson } from '@signalbox/http-kit'
+import type { AgentQuery, AgentReply } from '@signalbox/registry'
+
+import { findMethod, memberOf, parseForTranslation } from '../../wire/index.ts'
+import type { CallResult } from '../agent-call.ts'
+
+/** The page size of A2A for requests without one. */
+const DEFAULT_PAGE_SIZE = 50
+const MAX_PAGE_SIZE = 100
+
+/** The position in the list of one instance. */
+interface Position {
+  /** The page token of the instance; empty for its first page. */
+  readonly token: string
+  /** The tasks of that page that the caller has already. */
+  readonly skip: number
+  /** True after the last task. */
+  readonly done: boolean
+  /** The number of all its tasks, as it said last. */
+  readonly total: number
+}
+
+/** The page of one instance. */
+interface InstancePage {
+  readonly instanceId: string
+  readonly at: Position
+  /** The tasks that the caller does not have yet. */
+  readonly tasks: readonly JsonObject[]
+  readonly next: string
+  readonly result: JsonObject
+}
+
+const BEGIN: Position = { token: '', skip: 0, done: false, total: 0 }
+
+/** Cheaper than parsing every request. */
+const MENTIONED = Buffer.from('ListTasks')
+
+/** One request for the tasks of an agent with several instances, each of which lists its own. */
+export class MergedList {
+  readonly #query: AgentQuery
+  readonly #request: JsonObject
+  readonly #params: JsonObject
+  readonly #positions: ReadonlyMap<string, Position>
+  readonly #pages: InstancePage[] = []
+  #failure: CallResult | undefined
+
+  private constructor(query: AgentQuery, request: JsonObject, positions: ReadonlyMap<string, Position>) {
+    this.#query = query
+    this.#request = request
+    this.#params = isJsonObject(request['params']) ? request['params'] : {}
+    this.#positions = positions
+  }
+
+  /** Returns undefined for any other request, and the reply to a page token that is not one of the gateway's. */
+  static of(query: AgentQuery): MergedList | AgentReply | undefined {
+    const { body, mode } = query
+    if (mode !== 'call' || !Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(MENTIONED)) {
+      return undefined
+    }
+    const request = parsed(body)
+    if (!isJsonObject(request) || typeof request['method'] !== 'string') return undefined
+    if (findMethod(request['method'])?.method.operation !== 'list') return undefined
+    const { params } = request
+    const token = isJsonObject(params) ? memberOf(params, 'pageToken') : undefined
+    const positions = readToken(token ?? '')
+    return positions === undefined ? invalidToken() : new MergedList(query, request, positions)
+  }
+
+  /** Returns the request for one instance; undefined if the caller has all its tasks. */
+  requestTo(instanceId: string): AgentQuery | undefined {
+    const { token, done } = this.#positionOf(instanceId)
+    if (done) return undefined
+    const { pageToken: _, page_token: __, ...params } = this.#params
+    const own = { ...this.#request, params: token === '' ? params : { ...params, pageToken: token } }
+    return { ...this.#query, body: encodeText(JSON.stringify(own)) }
+  }
+
+  /** Adds the answer of an instance. One that cannot be asked, or refuses, adds no tasks. */
+  add(instanceId: string, answer: CallResult): void {
+    const response = answer.reply.failure === undefined ? parsed(answer.reply.body) : undefined
+    const result = isJsonObject(response) ? response['result'] : undefined
+    if (!isJsonObject(result)) {
+      this.#failure ??= answer
+      return
+    }
+    const at = this.#positionOf(instanceId)
+    const listed: readonly unknown[] = Array.isArray(result['tasks']) ? result['tasks'] : []
+    const next = memberOf(result, 'nextPageToken')
+    const total = Number(memberOf(result, 'totalSize') ?? at.total)
+    this.#pages.push({
+      instanceId,
+      at: { ...at, total },
+      tasks: listed.filter((task) => isJsonObject(task)).slice(at.skip),
+      next: typeof next === 'string' ? next : '',
+      result,
+    })
+  }
+
+  /** Returns the answer: the newest tasks of all instances, or the failure if no instance has answered. */
+  result(): CallResult {
+    if (this.#pages.length === 0 && this.#failure !== undefined) return this.#failure
+    const pageSize = memberOf(this.#params, 'pageSize')
+    const size = isPageSize(pageSize) ? pageSize : DEFAULT_PAGE_SIZE
+    const newest = this.#pages
+      .flatMap((page) => page.tasks.map((task) => ({ page, task, time: timeOf(task) })))
+      .toSorted((one, other) => other.time - one.time)
+      .slice(0, size)
+    const positions = new Map(this.#positions)
+    for (const page of this.#pages) {
+      const taken = newest.filter((entry) => entry.page === page).length
+      positions.set(page.instanceId, after(page, taken))
+    }
+    const merged = {
+      ...this.#pages[0]?.result,
+      tasks: newest.map(({ task }) => task),
+      nextPageToken: [...positions.values()].every(({ done }) => done) ? '' : tokenOf(positions),
+      totalSize: [...positions.values()].reduce((sum, { total }) => sum + total, 0),
+    }
+    const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, result: merged }))
+    return { reply: { executed: true, error: '', status: 200, body } }
+  }
+
+  #positionOf(instanceId: string): Position {
+    return this.#positions.get(instanceId) ?? BEGIN
+  }
+}
+
+function after({ at, tasks, next }: InstancePage, taken: number): Position {
+  if (taken < tasks.length) return { ...at, skip: at.skip + taken }
+  return { token: next, skip: 0, done: next === '', total: at.total }
+}
+
+/** Tasks are listed by the time of their last status, the newest first. */
+function timeOf({ status }: JsonObject): number {
+  const time = isJsonObject(status) ? Date.parse(String(status['timestamp'])) : Number.NaN
+  return Number.isNaN(time) ? 0 : time
+}
+
+function isPageSize(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value <= MAX_PAGE_SIZE
+}
+
+function tokenOf(positions: ReadonlyMap<string, Position>): string {
+  const entries = [...positions].map(([id, { token, skip, done, total }]) => [id, token, skip, done, total])
+  return Buffer.from(JSON.stringify(entries)).toString('base64url')
+}
+
+/** Returns undefined for a token that the gateway has not made. */
+function readToken(token: unknown): ReadonlyMap<string, Position> | undefined {
+  if (token === '') return new Map()
+  if (typeof token !== 'string') return undefined
+  const entries = readJson(Buffer.from(token, 'base64url').toString())?.value
+  if (!Array.isArray(entries)) return undefined
+  const positions = new Map<string, Position>()
+  for (const entry of entries) {
+    const [id, own, skip, done, total]: readonly unknown[] = Array.isArray(entry) ? entry : []
+    if (typeof id !== 'string' || typeof own !== 'string') return undefined
+    if (typeof skip !== 'number' || typeof total !== 'number') return undefined
+    positions.set(id, { token: own, skip, done: done === true, total })
+  }
+  return positions
+}
+
+function invalidToken(): AgentReply {
+  const message = 'invalid params: params.pageToken is not a token of this agent; use the nextPageToken of an answer'
+  const body = encodeText(jsonRpcErrorText(new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, message)))
+  return { executed: true, error: '', status: 200, body, whole: true, unsent: true }
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return parseForTranslation(decodeText(body) ?? '')
+  } catch {
+    return undefined
+  }
+}
