@@ -27,7 +27,7 @@ export function reference(
 }
 
 /** Returns true if the gateway translates between a client and an agent. */
-export function isTranslated(client: ClientName, agent: AgentName): boolean {
+function isTranslated(client: ClientName, agent: AgentName): boolean {
   const in10 = client === '1.0' || client === 'rest'
   return agent === 'v03' ? in10 : !in10 && agent !== 'both' && agent !== 'plain-both'
 }
