@@ -49,20 +49,16 @@ describe.each(HOST_KINDS)('on %s', (kind) => {
     const host = await startHost(OAUTH, kind)
     const ends = `resource_metadata="https://broker.example.com${METADATA}/mcp", scope=`
     const all = '"signalbox:read signalbox:write"'
-    const described = (rest: string): string => `error_description="the scopes of the token ${rest}"`
+    const described = 'error_description="the scopes of the token'
     const args = { channel: 'q', max_messages: 1 }
     for (const [headers, status, challenge] of [
       [{}, 401, `Bearer ${ends}${all}`],
       [{ Authorization: 'Bearer bad' }, 401, `Bearer error="invalid_token", ${ends}${all}`],
-      [
-        SENDS,
-        403,
-        `Bearer error="insufficient_scope", ${described('do not allow this call')}, ${ends}"signalbox:read"`,
-      ],
+      [SENDS, 403, `Bearer error="insufficient_scope", ${described} do not allow this call", ${ends}"signalbox:read"`],
       [
         { Authorization: 'Bearer manage' },
         403,
-        `Bearer error="insufficient_scope", ${described('allow nothing here')}, ${ends}${all}`,
+        `Bearer error="insufficient_scope", ${described} allow nothing here", ${ends}${all}`,
       ],
     ] as const) {
       const answer = await host.call('queue_peek', args, headers)
