@@ -29,6 +29,7 @@ const DECIDED: Readonly<Record<string, string>> = {
   A28: 'calls are spread over the instances of an agent, and sent to another one only if nothing was sent',
   A29: 'a request for a task goes to the instance that began it',
   A40: 'with authentication, a task belongs to the caller that began it, on every node; the owner of the agent and an Admin may read and cancel it',
+  A41: "an agent gets its own credentials, and a caller's only if it asks for them",
   A42: 'an official call without an id is answered, with the id null',
 }
 

@@ -7,6 +7,7 @@ import { AuditLog } from '@signalbox/management-api/fastify'
 import { AgentAudit } from './agents/agent-audit.ts'
 import { openSigningKeys } from './agents/card-keys.ts'
 import { managedAgents } from './agents/managed-agents.ts'
+import type { CredentialsFile } from './agents/credentials-file.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins } from './config/setting-statuses.ts'
@@ -111,6 +112,12 @@ async function loadWebhooks(config: Config, parts: WebhookParts): Promise<Server
   return openServerWebhooks(config, parts)
 }
 
+/** A server without such a file does not load the parser. */
+async function openAgentCredentials(file: string, notify: NotifySecurity): Promise<CredentialsFile> {
+  const { openCredentialsFile } = await import('./agents/credentials-file.ts')
+  return openCredentialsFile(file, notify)
+}
+
 interface OpenOptions {
   readonly log: Logger
   readonly signal: AbortSignal | undefined
@@ -161,6 +168,11 @@ async function open(
   )
   const eventTypes = await mcpEventTypes(config)
   const cardKeys = opened.use(openSigningKeys(config, notify))
+  const operatorCredentials = opened.use(
+    config.connectors.a2a.enable && config.agentCredentialsFile !== ''
+      ? await openAgentCredentials(config.agentCredentialsFile, notify)
+      : undefined,
+  )
   const tls = opened.use(openTls(config.security, { log, notify }))
   const managementTls = opened.use(openTls(config.api.security, { log, notify, section: 'api.security' }))
 
@@ -236,6 +248,7 @@ async function open(
           audit: agentAudit,
           frontDoor,
           resolve,
+          operatorCredentials: operatorCredentials?.of,
           ownAddresses: () => listeners,
         }),
         signal,

@@ -17,7 +17,7 @@ import {
   failureHook,
 } from '@signalbox/http-kit'
 import type { AgentRequests } from '@signalbox/registry'
-import { isAgentId } from '@signalbox/registry'
+import { AgentConnections, isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from './agent-lookup.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
@@ -37,7 +37,6 @@ import { RestBinding } from './rest/rest-binding.ts'
 import { restResource } from './rest/rest-resource.ts'
 import type { StreamLimits } from './stream/index.ts'
 import { NodeBudget } from './stream/index.ts'
-import { AgentConnections } from './subscriber/agent-connections.ts'
 import { TaskOwners } from './subscriber/instances/task-owners.ts'
 import { TaskIsolation } from './subscriber/isolation/task-isolation.ts'
 import { TaskRecords } from './subscriber/isolation/task-records.ts'
@@ -123,6 +122,7 @@ export class A2aEndpoint {
       registry,
       {
         system,
+        authorization: registry.authorization,
         maxResponseBytes: agentMaxResponseBytes,
         maxConcurrency: options.agentMaxConcurrency,
         heldBytes: (account) => this.#endpoint.heldBytes(account),

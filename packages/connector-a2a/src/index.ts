@@ -10,4 +10,4 @@ export type { OpenAgentStreams, OpenStreamStatus } from './stream/gateway/open-a
 export type { StreamEvent } from './stream/gateway/recent-events.ts'
 export type { StreamLimits } from './stream/index.ts'
 export { a2aVersionOf } from './wire/index.ts'
-export { readProxyUrl } from './subscriber/agent-proxy.ts'
+export { readProxyUrl } from '@signalbox/registry'

@@ -30,6 +30,7 @@ test('gateway - a card that cannot be shown, now or later, is a closed connectio
   const { broker, system, requests, registry } = await openGateway()
   const failures: unknown[] = []
   const found = {
+    authorization: registry.authorization,
     list: () => [],
     onChange: () => () => {},
     get: (agentId: string) => (agentId === 'a1' ? UNPRINTABLE : undefined),

@@ -123,6 +123,7 @@ export { answerDocument, etagOf, forEveryOrigin, withVary } from './public-docum
 export type { PublicDocument } from './public-document.ts'
 export { compileQuery, parameterProblemsText } from './query/parameters.ts'
 export type { ParameterProblem } from './query/parameters.ts'
+export { KEY_BYTES, openKeyFile, SecretBox } from './secrets/secret-box.ts'
 export { Settlements } from './settlements.ts'
 export type { Settlement } from './settlements.ts'
 export { eventText, SSE_HEADERS, SSE_KEEPALIVE_MS, SseStream } from './sse.ts'

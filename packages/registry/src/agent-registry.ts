@@ -4,9 +4,13 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 
 import { mayAct, requireFree, requireOwner } from './agent-ownership.ts'
 import { AgentWrites, notFound } from './agent-writes.ts'
+import { AgentAuthorization } from './credentials/agent-authorization.ts'
+import type { AgentCredentials } from './credentials/agent-credentials.ts'
+import { takeCredentials } from './credentials/agent-credentials.ts'
 import type { AgentCard, StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
-import { validateCard } from './card/validate-card.ts'
+import type { AddressCheck } from './card/validate-card.ts'
+import { invalidCard, validateCard } from './card/validate-card.ts'
 import { AgentEntry, clockOf } from './directory/agent-entry.ts'
 import type { AgentShares } from './directory/agent-shares.ts'
 import { accountOf, agentShares } from './directory/agent-shares.ts'
@@ -25,6 +29,7 @@ import { namedInstance, namesWhole } from './instances/registration-name.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
 import { RegistryReports } from './registry-reports.ts'
 import { RegistryState } from './registry-state.ts'
+import { AgentConnections } from './outbound/agent-connections.ts'
 import { Upkeep } from './upkeep.ts'
 import { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 
@@ -56,6 +61,9 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #reports: RegistryReports
   readonly #writes: AgentWrites
   readonly #upkeep: Upkeep
+  readonly #connections: AgentConnections
+  /** Authorizes requests to agents. */
+  readonly authorization: AgentAuthorization
   #closed: Promise<void> | undefined
 
   static async open(system: BrokerHandle, options: RegistryOptions): Promise<AgentRegistry> {
@@ -105,6 +113,16 @@ export class AgentRegistry implements AsyncDisposable {
     this.#shares = state.shares
     this.#held = state.held
     this.#cards = state.cards
+    this.#connections = options.connections ?? new AgentConnections({ tlsSkipVerify: false, addressPolicy })
+    this.authorization = new AgentAuthorization({
+      key: options.credentialsKey,
+      operators: options.operatorCredentials ?? (() => undefined),
+      connections: this.#connections,
+      recordOf: (agentId) => state.directory.get(agentId)?.record,
+    })
+    this.onChange(({ kind, agentId }) => {
+      if (kind === 'removed') this.authorization.forget(agentId)
+    })
     this.#log = new DiscoveryLog(system, state)
     this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
     this.#upkeep = new Upkeep({
@@ -165,7 +183,10 @@ export class AgentRegistry implements AsyncDisposable {
   register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
     const named = { agentId: textIn(card, 'agent_id'), instanceId: textIn(card, 'instance_id') }
     return this.#counted('register', named, caller, async () => {
-      const submitted = await validateCard(card, (url) => this.#policy.check(url, accountOf(caller)))
+      const { card: plain, credentials } = takeCredentials(card)
+      const check: AddressCheck = (url) => this.#policy.check(url, accountOf(caller))
+      const submitted = await validateCard(plain, check)
+      await checkTokenUrl(credentials, check)
       const { agent_id: agentId } = submitted
       const place = this.#limit.placeFor(agentId)
       const share = this.#shares.placeFor(agentId, caller)
@@ -182,10 +203,12 @@ export class AgentRegistry implements AsyncDisposable {
           const stored: StoredCard = { ...submitted, registered_by, registered_at }
           const { since, account = accountOf(caller) } = record ?? {}
           const instances = instancesAfter(submitted, record?.instances ?? [], now, this.#maxInstances)
+          const sealed = this.authorization.sealed(stored, credentials, record)
           memory.take(account, storedForm(stored, instances))
           const entry = {
             card: stored,
             instances,
+            sealed,
             account,
             revision: randomUUID(),
             lastSeenMs: now,
@@ -269,6 +292,7 @@ export class AgentRegistry implements AsyncDisposable {
     this.#liveness.close()
     this.#held.close()
     this.#upkeep.close()
+    this.#connections.close()
     this.#closed ??= this.#log.close()
     return this.#closed
   }
@@ -295,6 +319,14 @@ export class AgentRegistry implements AsyncDisposable {
       return call()
     })
   }
+}
+
+/** Refuses a token endpoint that the broker may not call. @throws RegistryError CARD_INVALID */
+async function checkTokenUrl(credentials: AgentCredentials | undefined, check: AddressCheck): Promise<void> {
+  if (credentials === undefined || !('oauth' in credentials)) return
+  const allowed = await check(new URL(credentials.oauth.token_url))
+  if (allowed === undefined) return
+  throw invalidCard([{ field: 'a2a.credentials.oauth.token_url', given: 'refused', allowed }])
 }
 
 function textIn(card: unknown, member: 'agent_id' | 'instance_id'): string | undefined {

@@ -14,6 +14,19 @@ export { DISCOVERY_CHANNEL } from './discovery/discovery-log.ts'
 export { REGISTRY_ERRORS, RegistryError } from './errors.ts'
 export type { RegistryErrorCode } from './errors.ts'
 export type * from './options.ts'
+export { CALLER_CREDENTIALS_HEADER, CredentialsError } from './credentials/agent-authorization.ts'
+export type {
+  AgentAuthorization,
+  OperatorCredentials,
+  OperatorCredentialsOf,
+} from './credentials/agent-authorization.ts'
+export { CREDENTIALS_FORM, isAgentCredentials } from './credentials/agent-credentials.ts'
+export type { AgentCredentials, CredentialKind } from './credentials/agent-credentials.ts'
+export { AgentConnections } from './outbound/agent-connections.ts'
+export type { ConnectionOptions } from './outbound/agent-connections.ts'
+export { readProxyUrl } from './outbound/agent-proxy.ts'
+export { AgentTarget } from './outbound/agent-target.ts'
+export { undici } from './outbound/undici.ts'
 export { agentChannel, decodeAgentQuery, WIRE_CHANNEL } from './requests/agent-query.ts'
 export type { AgentQuery, AgentQueryMode, AnswerForm, WireRequest } from './requests/agent-query.ts'
 export { encodeAgentReply } from './requests/agent-reply.ts'

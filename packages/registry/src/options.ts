@@ -1,5 +1,7 @@
 import type { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
 import type { AgentCard } from './card/agent-card.ts'
+import type { OperatorCredentialsOf } from './credentials/agent-authorization.ts'
+import type { AgentConnections } from './outbound/agent-connections.ts'
 
 /** The operations that the registry counts. */
 export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expire'
@@ -64,6 +66,15 @@ export interface RegistryOptions {
   readonly maxCardMemoryBytes?: number
   /** The addresses that agents may have. @default all except those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
+  /** The connections of the registry's own requests, closed with it. @default direct ones, with the system's authorities */
+  readonly connections?: AgentConnections
+  /**
+   * The key that seals credentials of agents, 32 bytes; the same on all nodes. See `openKeyFile` of http-kit.
+   * @default none: cards with credentials are refused
+   */
+  readonly credentialsKey?: Uint8Array
+  /** Returns the operator's credentials for an agent, which win over registered ones. @default none */
+  readonly operatorCredentials?: OperatorCredentialsOf
   /**
    * Waits without limit while the engine is unavailable at the start; `false` rejects with
    * ENGINE_UNAVAILABLE. @default false

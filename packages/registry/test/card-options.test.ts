@@ -29,7 +29,7 @@ test('options - another value is refused with its field and the allowed values',
   expect(await problems({ wire: '2.0', v03: 'no', wires: '1.0' })).toEqual([
     ['a2a.wire', '1.0, 0.3 or auto'],
     ['a2a.v03', 'true or false'],
-    ['a2a', 'an object with wire and v03 alone'],
+    ['a2a', 'an object with wire, v03 and credentials alone'],
   ])
   for (const a2a of [null, [], 'auto', 7]) expect(await problems(a2a)).toEqual([['a2a', 'an object']])
 })

@@ -5,7 +5,7 @@ import { encodeText, isBrokerError } from '@signalbox/broker-core'
 
 import type { WebhookOptions } from './options.ts'
 import { checkWebhookOptions } from './options.ts'
-import { SecretBox } from './secrets/secret-box.ts'
+import { SecretBox } from '@signalbox/http-kit'
 import { WebhookLog } from './subscription/webhook-log.ts'
 import { Webhooks } from './webhooks.ts'
 

@@ -1,13 +1,16 @@
 import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { ResolveHost } from '@signalbox/http-kit'
-import type { AgentRegistry, ListeningAddress } from '@signalbox/registry'
-import { AgentAddressPolicy, AgentRequests, openRegistry } from '@signalbox/registry'
+import { openKeyFile } from '@signalbox/http-kit'
+import type { AgentRegistry, ListeningAddress, OperatorCredentialsOf } from '@signalbox/registry'
+import { AgentAddressPolicy, AgentConnections, AgentRequests, openRegistry } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
+import { ServerError } from '../errors.ts'
 import type { ServerFrontDoor } from '../limits/front-door.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { AgentAudit } from './agent-audit.ts'
+import { agentAuthorities } from './agent-authorities.ts'
 import type { AgentMetrics } from './agent-metrics.ts'
 
 /** The parts that the listeners need to serve agents. */
@@ -29,6 +32,8 @@ export interface AgentParts {
   readonly audit: AgentAudit
   readonly frontDoor: Pick<ServerFrontDoor, 'maxAgentsOf' | 'refused'>
   readonly resolve: ResolveHost
+  /** The operator's credentials for agents. */
+  readonly operatorCredentials?: OperatorCredentialsOf | undefined
   /** The listeners of this server that are open already. */
   readonly ownAddresses: () => readonly ListeningAddress[]
 }
@@ -36,10 +41,11 @@ export interface AgentParts {
 /**
  * Opens the agent registry. Resolves when it knows every registered agent. The caller must close
  * it.
+ * @throws ServerError START_FAILED for a key file that cannot be used
  */
 export async function openAgents(
-  { connectors: { a2a } }: Config,
-  { system, engine, metrics, log, audit, frontDoor, resolve, ownAddresses }: AgentParts,
+  { connectors: { a2a }, webhooks: { keyFile } }: Config,
+  { operatorCredentials, system, engine, metrics, log, audit, frontDoor, resolve, ownAddresses }: AgentParts,
 ): Promise<Agents> {
   const agentMetrics = metrics.forAgents()
   const addressPolicy = new AgentAddressPolicy({
@@ -48,7 +54,11 @@ export async function openAgents(
     ownAddresses,
     resolve,
   })
+  const credentialsKey = keyFile === '' ? undefined : await keyIn(keyFile)
   const registry = await openRegistry(system, {
+    connections: new AgentConnections({ ...outboundOf(a2a), tlsSkipVerify: a2a.agentTlsSkipVerify, addressPolicy }),
+    ...(credentialsKey === undefined ? {} : { credentialsKey }),
+    ...(operatorCredentials === undefined ? {} : { operatorCredentials }),
     agentTtlSeconds: a2a.agentTtlSeconds,
     idHoldSeconds: a2a.idHoldSeconds,
     maxAgents: a2a.maxAgents,
@@ -81,4 +91,24 @@ export async function openAgents(
     maxTimeoutMs: a2a.maxTimeoutSeconds * 1000,
   })
   return { system, registry, requests, addressPolicy, metrics: agentMetrics }
+}
+
+/** Returns the authorities and the proxy of all calls to agents. */
+export function outboundOf({ agentCaFile, agentProxyUrl }: Config['connectors']['a2a']): {
+  readonly ca?: ReturnType<typeof agentAuthorities>
+  readonly proxyUrl?: string
+} {
+  return {
+    ...(agentCaFile === '' ? {} : { ca: agentAuthorities(agentCaFile) }),
+    ...(agentProxyUrl === '' ? {} : { proxyUrl: agentProxyUrl }),
+  }
+}
+
+async function keyIn(file: string): Promise<Uint8Array> {
+  try {
+    return await openKeyFile(file)
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ServerError('START_FAILED', [`webhooks.keyFile: ${reason}`], { cause: error })
+  }
 }

@@ -188,6 +188,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     description:
       'The URL of the shared listener for clients, such as `https://broker.example.com`, without query. Agent cards name it; without it they name the host of each request, and are not signed.',
   }),
+  agentCredentialsFile: path({
+    description:
+      'A YAML or JSON file with credentials for agents, by agent_id: `origin`, and `bearer`, `api_key` or `oauth`. They replace those of the registration. The server reads the file again when it changes.',
+  }),
   dnsServers: list(
     [],
     '^(?:[0-9.]{7,15}(?::[0-9]{1,5})?|[0-9A-Fa-f:.]{2,45}|\\[[0-9A-Fa-f:.]{2,45}\\](?::[0-9]{1,5})?)$',
@@ -251,7 +255,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
     keyFile: path({
       description:
-        'A file of 32 random bytes, which seals the secrets of subscriptions; the same on all nodes. Created with mode 0600 if it does not exist.',
+        'A file of 32 random bytes, which seals the secrets of subscriptions and the registered credentials of agents; the same on all nodes. Created with mode 0600 if it does not exist.',
     }),
     allow: hosts({
       description:

@@ -4,7 +4,12 @@ import type { SecurityEvent, NotifySecurity } from './events.ts'
 
 /** The fields of an entry for a reload. It has no client: files and keys are reloaded automatically. */
 interface Reload {
-  readonly action: 'reload_keys' | 'reload_card_keys' | 'reload_policy' | 'reload_certificates'
+  readonly action:
+    | 'reload_keys'
+    | 'reload_card_keys'
+    | 'reload_agent_credentials'
+    | 'reload_policy'
+    | 'reload_certificates'
   readonly outcome: 'success' | 'failure'
   readonly detail?: string
 }
@@ -40,6 +45,10 @@ function reloadOf(event: ReloadEvent): Reload {
       return { action: 'reload_card_keys', outcome: 'success', detail: event.kids.join(', ') }
     case 'card_keys.failed':
       return { action: 'reload_card_keys', outcome: 'failure', detail: event.reason }
+    case 'agent_credentials.reloaded':
+      return { action: 'reload_agent_credentials', outcome: 'success', detail: `${event.agents} agents` }
+    case 'agent_credentials.refused':
+      return { action: 'reload_agent_credentials', outcome: 'failure', detail: event.reason }
     case 'policy.reloaded':
       return { action: 'reload_policy', outcome: 'success', detail: `${event.rules} rules of ${event.file}` }
     case 'policy.refused':

@@ -17,6 +17,8 @@ export type SecurityEvent =
   | { readonly kind: 'keys.failed'; readonly reason: string }
   | { readonly kind: 'card_keys.reloaded'; readonly kids: readonly string[] }
   | { readonly kind: 'card_keys.failed'; readonly reason: string }
+  | { readonly kind: 'agent_credentials.reloaded'; readonly file: string; readonly agents: number }
+  | { readonly kind: 'agent_credentials.refused'; readonly file: string; readonly reason: string }
   | { readonly kind: 'policy.reloaded'; readonly file: string; readonly rules: number }
   | { readonly kind: 'policy.refused'; readonly file: string; readonly problems: readonly string[] }
   | { readonly kind: 'certificates.reloaded'; readonly subject: string; readonly validTo: string }
@@ -34,6 +36,11 @@ const LINES: Readonly<
   'keys.failed': { level: 'error', text: 'keys not reloaded: the previous keys, if any, remain in force' },
   'card_keys.reloaded': { level: 'info', text: 'card keys reloaded' },
   'card_keys.failed': { level: 'error', text: 'card keys not reloaded: the previous keys remain in force' },
+  'agent_credentials.reloaded': { level: 'info', text: 'agent credentials reloaded' },
+  'agent_credentials.refused': {
+    level: 'error',
+    text: 'agent credentials not reloaded: the previous credentials remain in force',
+  },
   'policy.reloaded': { level: 'info', text: 'policy reloaded' },
   'policy.refused': { level: 'error', text: 'policy not reloaded: the previous policy remains in force' },
   'certificates.reloaded': { level: 'info', text: 'certificates reloaded' },

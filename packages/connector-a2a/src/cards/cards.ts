@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { BaseUrl, JsonObject, PublicDocument } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
-import type { AgentCard } from '@signalbox/registry'
+import type { AgentCard, AgentOptions } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import type { Platform } from '../options.ts'
@@ -145,10 +145,11 @@ export class Cards {
     shape: CardShape,
   ): JsonObject {
     const { bearer, native } = this.#options
-    const { v03 } = agentOptions(registered ?? {})
+    const { v03, credentials } = agentOptions(registered ?? {})
     // The agent sends notifications itself, in its own version. Clients of 0.3 read the shape of both.
     const push = registered === undefined || !native || speaks(registered, shape === '1.0' ? '1.0' : '0.3')
-    return gatewayCard(original, { base, agentId, bearer, native, v03, push, shape })
+    const callers = credentials === 'caller'
+    return gatewayCard(original, { base, agentId, bearer, callers, native, v03, push, shape })
   }
 
   /**

@@ -5,7 +5,8 @@ import { withoutUnsafeLinks } from '@signalbox/registry'
 import { defined, objectsOf, textOf, textsOf, without, withoutEmpty } from './card-members.ts'
 import type { InterfacePlace } from './interfaces.ts'
 import { interfacesV10, interfaceV03, tenantOf } from './interfaces.ts'
-import { securityOfBoth, securityV10 } from './security.ts'
+import type { CardSecurity } from './security.ts'
+import { ownSecurity, securityOfBoth, securityV10, securityWithAgents } from './security.ts'
 import { skillsOfBoth, skillsV10 } from './skills.ts'
 
 /**
@@ -18,6 +19,8 @@ export type CardShape = '1.0' | 'both'
 export interface CardContext extends InterfacePlace {
   /** `true` if callers must send a bearer token. */
   readonly bearer: boolean
+  /** `true` if callers send their own credentials for the agent. */
+  readonly callers: boolean
   /** `false` if the gateway serves its own dialect alone. */
   readonly native: boolean
   /** `false` to leave the interface of A2A 0.3 out of the card of A2A 1.0. */
@@ -62,7 +65,8 @@ export function gatewayCard(original: JsonObject, context: CardContext): JsonObj
   return context.shape === '1.0' ? cardV10(safe, context) : cardOfBoth(safe, context)
 }
 
-function cardV10(original: JsonObject, { bearer, base, agentId, native, v03, push }: CardContext): JsonObject {
+function cardV10(original: JsonObject, context: CardContext): JsonObject {
+  const { base, agentId, native, v03, push } = context
   const place = { base, agentId }
   const basics = basicsOf(original, agentId)
   const { streaming, ...capabilities } = capabilitiesOf(original, push)
@@ -78,7 +82,7 @@ function cardV10(original: JsonObject, { bearer, base, agentId, native, v03, pus
     documentationUrl: textOf(original['documentationUrl']),
     // The streams of the dialect are not those of A2A 1.0.
     capabilities: { streaming: native && streaming, ...capabilities, ...extensionsOf(original) },
-    ...securityV10(bearer),
+    ...securityV10(securityOf(original, context)),
     defaultInputModes: basics.defaultInputModes,
     defaultOutputModes: basics.defaultOutputModes,
     skills: skillsV10(original['skills'], { id: agentId, ...basics }),
@@ -87,7 +91,8 @@ function cardV10(original: JsonObject, { bearer, base, agentId, native, v03, pus
   return isJsonObject(card) ? card : {}
 }
 
-function cardOfBoth(original: JsonObject, { bearer, base, agentId, native, push }: CardContext): JsonObject {
+function cardOfBoth(original: JsonObject, context: CardContext): JsonObject {
+  const { base, agentId, native, push } = context
   const place = { base, agentId }
   const basics = basicsOf(original, agentId)
   const { extendedAgentCard, ...capabilities } = capabilitiesOf(original, push)
@@ -102,9 +107,13 @@ function cardOfBoth(original: JsonObject, { bearer, base, agentId, native, push 
     ...(extendedAgentCard === undefined ? {} : { supportsAuthenticatedExtendedCard: extendedAgentCard }),
     supportedInterfaces: native ? [...interfacesV10(place, tenantOf(original), native), v03] : [v03],
     capabilities: { ...declared, ...capabilities, ...(extendedAgentCard === undefined ? {} : { extendedAgentCard }) },
-    ...securityOfBoth(bearer),
+    ...securityOfBoth(securityOf(original, context)),
     skills: skillsOfBoth(original['skills'], { id: agentId, ...basics }),
   }
+}
+
+function securityOf(original: JsonObject, { bearer, callers }: CardContext): CardSecurity {
+  return callers ? securityWithAgents(bearer, original) : ownSecurity(bearer)
 }
 
 interface Basics {

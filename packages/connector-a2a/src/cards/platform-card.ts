@@ -2,7 +2,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 
 import type { Platform } from '../options.ts'
 import type { CardContext } from './gateway-card.ts'
-import { securityOfBoth, securityV10 } from './security.ts'
+import { ownSecurity, securityOfBoth, securityV10 } from './security.ts'
 
 /**
  * Returns the platform's own card. It names no agents, because it is public and the list of agents is not.
@@ -10,7 +10,7 @@ import { securityOfBoth, securityV10 } from './security.ts'
  */
 export function platformCard(
   { name, description, version }: Platform,
-  { base, bearer, shape }: Omit<CardContext, 'agentId' | 'native' | 'v03' | 'push'>,
+  { base, bearer, shape }: Pick<CardContext, 'base' | 'bearer' | 'shape'>,
 ): JsonObject {
   const url = `${base}/a2a`
   const card = {
@@ -30,7 +30,7 @@ export function platformCard(
       },
     ],
   }
-  if (shape === '1.0') return { ...card, ...securityV10(bearer) }
+  if (shape === '1.0') return { ...card, ...securityV10(ownSecurity(bearer)) }
   const v03 = { url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0' }
-  return { ...card, protocolVersions: ['1.0'], ...v03, ...securityOfBoth(bearer) }
+  return { ...card, protocolVersions: ['1.0'], ...v03, ...securityOfBoth(ownSecurity(bearer)) }
 }

@@ -10,7 +10,7 @@ import { A2A_CODES } from './error-info.ts'
 import type { ErrorDetails } from './error-info.ts'
 import { NativeError } from './native-error.ts'
 
-const { INTERNAL_ERROR, INVALID_REQUEST } = JSON_RPC_CODES
+const { AUTHENTICATION_FAILED, FORBIDDEN, INTERNAL_ERROR, INVALID_REQUEST } = JSON_RPC_CODES
 
 /** Time after which a client may repeat a call, in seconds. */
 const RETRY_BUSY_SECONDS = 1
@@ -31,7 +31,7 @@ export function nativeAnswer(agentId: string, reply: AgentReply): AgentAnswer {
     text !== undefined && json !== undefined && 'value' in json
       ? rpcAnswer(text, json.value, isSuccess(reply))
       : undefined
-  if (said === undefined || said === 'invalid') throw invalidResponse(agentId, reply)
+  if (said === undefined || said === 'invalid') throw refusal(agentId, reply) ?? invalidResponse(agentId, reply)
   return said
 }
 
@@ -92,6 +92,27 @@ function agentsDelay({ headers }: AgentReply): number | undefined {
   const text = headers?.['retry-after']
   if (text === undefined || !/^\d{1,9}$/.test(text)) return undefined
   return Math.min(Number(text), MAX_RETRY_SECONDS)
+}
+
+/** Returns the error for an HTTP status with which an agent, or a proxy before it, refuses a request. */
+function refusal(agentId: string, reply: AgentReply): NativeError | undefined {
+  const { status, headers } = reply
+  const metadata = { agentId, httpStatus: String(status) }
+  const refused = `agent rejected the request: HTTP ${status}`
+  switch (status) {
+    case 401: {
+      const challenge = headers?.['www-authenticate'] ?? `Bearer realm="${agentId}"`
+      return new NativeError(AUTHENTICATION_FAILED, 'AGENT_UNAUTHENTICATED', refused, { status, metadata, challenge })
+    }
+    case 403:
+      return new NativeError(FORBIDDEN, 'AGENT_FORBIDDEN', refused, { status, metadata })
+    case 413:
+      return new NativeError(INVALID_REQUEST, 'REQUEST_TOO_LARGE', refused, { status, metadata })
+    case 429:
+      return new NativeError(INTERNAL_ERROR, 'AGENT_BUSY', refused, { metadata, retryAfterSeconds: agentsDelay(reply) })
+    default:
+      return undefined
+  }
 }
 
 function timeout(agentId: string): NativeError {

@@ -6,6 +6,13 @@ import type { JsonRpcErrorOptions } from '@signalbox/http-kit'
 import { errorDetails } from './error-info.ts'
 import type { ErrorDetails } from './error-info.ts'
 
+const OWN_CHALLENGE = 'Bearer realm="signalbox"'
+
+interface NativeErrorOptions extends ErrorDetails, Omit<JsonRpcErrorOptions, 'data'> {
+  /** The header WWW-Authenticate of an error with status 401. @default the gateway's own */
+  readonly challenge?: string
+}
+
 /** An error of the gateway for a client that speaks an official version of A2A. */
 export class NativeError extends JsonRpcError {
   /** The condition; clients decide by it. */
@@ -17,7 +24,7 @@ export class NativeError extends JsonRpcError {
     code: number,
     reason: string,
     message: string,
-    { metadata, retryAfterSeconds, ...options }: ErrorDetails & Omit<JsonRpcErrorOptions, 'data'> = {},
+    { metadata, retryAfterSeconds, challenge = OWN_CHALLENGE, ...options }: NativeErrorOptions = {},
   ) {
     super(code, message, {
       ...options,
@@ -26,7 +33,7 @@ export class NativeError extends JsonRpcError {
     this.reason = reason
     this.headers = {
       ...(retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }),
-      ...(options.status === 401 ? { 'WWW-Authenticate': 'Bearer realm="signalbox"' } : {}),
+      ...(options.status === 401 ? { 'WWW-Authenticate': challenge } : {}),
     }
   }
 }

@@ -29,6 +29,9 @@ const STATUS_OF_REASON: ReadonlyMap<string, number> = new Map([
   ['STREAM_IDLE', 504],
   ['UNAUTHENTICATED', 401],
   ['FORBIDDEN', 403],
+  ['AGENT_UNAUTHENTICATED', 401],
+  ['AGENT_FORBIDDEN', 403],
+  ['REQUEST_TOO_LARGE', 413],
 ])
 
 /** The HTTP status of the codes that are no errors of the server. */

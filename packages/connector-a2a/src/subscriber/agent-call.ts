@@ -1,12 +1,11 @@
 import type { Buffer } from 'node:buffer'
 
-import type { AgentQuery, AgentReply } from '@signalbox/registry'
+import type { AgentQuery, AgentReply, AgentTarget } from '@signalbox/registry'
 import type { Dispatcher } from 'undici'
 
 import type { EventConverter, UpstreamResponse } from '../stream/index.ts'
 import { AGENT_TIMEOUT, connectionFailure, invalidResponse, PROXY_REFUSED, agentUnavailable } from './agent-failures.ts'
 import { AgentResponse } from './agent-response.ts'
-import type { AgentTarget } from './agent-target.ts'
 import type { ReplyBody } from './reply-body.ts'
 import { requestHeaders } from './request-headers.ts'
 import { relayedHeaders } from './response-headers.ts'
@@ -93,7 +92,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     if (this.#settled || status < 200) return
     const { mode, wire } = this.#query
     this.#status = status
-    if (wire !== undefined) this.#relayed = relayedHeaders(headers)
+    if (wire !== undefined) this.#relayed = relayedHeaders(status, headers)
     if (status === 502 || status === 503 || status === 504) {
       this.#fail(agentUnavailable(status))
       return

@@ -1,6 +1,5 @@
 import type { AgentFailure, AgentReply } from '@signalbox/registry'
-
-import { undici } from './undici.ts'
+import { undici } from '@signalbox/registry'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -24,6 +23,8 @@ export const RESPONSE_TOO_LARGE = notExecuted('too_large', 'agent response too l
 export const SHUTTING_DOWN = notExecuted('unavailable', 'agent unavailable: this node is shutting down')
 export const ACCEPTED: AgentReply = { executed: true, error: '', status: 202, body: NO_BODY }
 
+/** The gateway cannot get the credentials that the agent needs. The log has the reason. */
+export const NO_CREDENTIALS = unsent(unreachable('there are no credentials for it now'))
 export const ADDRESS_REFUSED = unsent(unreachable('its address may not be called'))
 
 export function unreachable(reason: string): AgentReply {

@@ -2,16 +2,30 @@ import type { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit'
-import type { AgentCard, AgentQuery, AgentReply, RepliesOnTheWay } from '@signalbox/registry'
-import { decodeAgentQuery, encodeAgentReply, refusedReply } from '@signalbox/registry'
+import type {
+  AgentAuthorization,
+  AgentCard,
+  AgentQuery,
+  AgentReply,
+  AgentTarget,
+  RepliesOnTheWay,
+} from '@signalbox/registry'
+import { CredentialsError, decodeAgentQuery, encodeAgentReply, refusedReply } from '@signalbox/registry'
 
 import { publishStreamCancel } from '../stream/index.ts'
 import type { NodeBudget, StreamLimits } from '../stream/index.ts'
 import type { relayAgentStream } from '../stream/relay/relay-agent-stream.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
-import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
-import type { AgentTarget } from './agent-target.ts'
+import {
+  ACCEPTED,
+  ADDRESS_REFUSED,
+  AGENT_BUSY,
+  AGENT_GONE,
+  SHUTTING_DOWN,
+  NO_CREDENTIALS,
+  unreachable,
+} from './agent-failures.ts'
 import { CallPlace } from './instances/call-place.ts'
 import type { FollowedTask } from './instances/followed-task.ts'
 import { InstanceCalls } from './instances/instance-calls.ts'
@@ -28,6 +42,8 @@ import { speak } from './wire/speak.ts'
 /** The state that all agents of a node share. */
 export interface ServingNode {
   readonly system: BrokerHandle
+  /** Adds the agents' credentials to requests. */
+  readonly authorization: AgentAuthorization
   /** The largest response of an agent, in bytes (AgentMaxResponseBytes). */
   readonly maxResponseBytes: number
   /** The most calls and streams under way for one instance of an agent on this node (AgentMaxConcurrency). */
@@ -75,9 +91,9 @@ interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' | 'isola
 export class ServedAgent {
   readonly #node: ServingNode
   readonly #idle: () => void
+  readonly #agentId: string
   readonly #pool: InstancePool
   readonly #calls: InstanceCalls
-  readonly #agentId: string
   #ownerId: string
   #inFlight = 0
   /** The versions of A2A that the agent speaks. */
@@ -260,12 +276,30 @@ export class ServedAgent {
     const { target } = attempt.place
     if (target === undefined) return Promise.resolve({ reply: AGENT_GONE })
     const { permittedNow } = target
-    if (permittedNow === undefined) return this.#exchange(attempt, target, requesterGone)
+    if (permittedNow === undefined) return this.#authorized(attempt, target, requesterGone)
     return permittedNow().then((permitted) => {
       if (!permitted) return { reply: ADDRESS_REFUSED }
       if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
-      return this.#exchange(attempt, target, requesterGone)
+      return this.#authorized(attempt, target, requesterGone)
     })
+  }
+
+  /** Sends a request with the agent's credentials. A token of OAuth may have to be fetched first. */
+  async #authorized(attempt: Attempt, target: AgentTarget, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { authorization } = this.#node
+    const { query } = attempt
+    let headers: AgentQuery['headers']
+    try {
+      const found = authorization.headers(this.#agentId, target.url, query.headers)
+      headers = found instanceof Promise ? await found : found
+    } catch (error) {
+      if (!(error instanceof CredentialsError)) throw error
+      this.#node.failed(error)
+      return { reply: NO_CREDENTIALS }
+    }
+    const result = await this.#exchange({ ...attempt, query: { ...query, headers } }, target, requesterGone)
+    if (result.reply.status === 401) authorization.refused(this.#agentId, target.url)
+    return result
   }
 
   #exchange(

@@ -1,11 +1,9 @@
 import type { ReplyInput, RequestMessage } from '@signalbox/broker-core'
-import type { AgentCard } from '@signalbox/registry'
-import { agentChannel, decodeAgentQuery, encodeAgentReply, WIRE_CHANNEL } from '@signalbox/registry'
+import type { AgentCard, AgentConnections } from '@signalbox/registry'
+import { agentChannel, AgentTarget, decodeAgentQuery, encodeAgentReply, WIRE_CHANNEL } from '@signalbox/registry'
 
 import type { AgentLookup } from '../agent-lookup.ts'
-import type { AgentConnections } from './agent-connections.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
-import { AgentTarget } from './agent-target.ts'
 import { KeptSubscription } from './kept-subscription.ts'
 import { awaitRegistration } from './registration-wait.ts'
 import type { ServingNode } from './served-agent.ts'

@@ -10,9 +10,15 @@ import { strictProblems } from './card-members.ts'
 
 const PLACE = { base: 'https://broker.example', agentId: 'weather' }
 const pure = (original: object, more: Partial<CardContext> = {}) =>
-  gatewayCard({ ...original }, { ...PLACE, bearer: false, native: true, v03: true, push: true, shape: '1.0', ...more })
+  gatewayCard(
+    { ...original },
+    { ...PLACE, bearer: false, callers: false, native: true, v03: true, push: true, shape: '1.0', ...more },
+  )
 const both = (original: object, more: Partial<CardContext> = {}) =>
-  gatewayCard({ ...original }, { ...PLACE, bearer: false, native: true, v03: true, push: true, shape: 'both', ...more })
+  gatewayCard(
+    { ...original },
+    { ...PLACE, bearer: false, callers: false, native: true, v03: true, push: true, shape: 'both', ...more },
+  )
 
 /** The SDK's canonical text of a card as it was received. */
 function sdkCanonical(card: unknown): string {

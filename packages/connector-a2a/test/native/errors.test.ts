@@ -172,7 +172,7 @@ test('native - errors: answers that are no A2A, and redirects', { timeout: 60_00
     [always('{"kind":"task"}'), '200'],
     [always('{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}'), '200'],
     [always('{"error":"no"}', 404), '404'],
-    [always('', 401), '401'],
+    [always('', 418), '418'],
     [always('', 302, { Location: 'http://127.0.0.1/' }), '302'],
     [always(Buffer.from([0x22, 0xff, 0x22])), '200'],
   ]

@@ -74,7 +74,10 @@ export const AgentCardSchema = Type.Object(
       }),
     ),
     a2a: Type.Optional(
-      Type.Unknown({ description: 'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean }' }),
+      Type.Unknown({
+        description:
+          'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean, "credentials": … }; of credentials, cards show the kind alone',
+      }),
     ),
   },
   { description: 'an agent card: a JSON object' },
@@ -101,8 +104,14 @@ export const ShownCardSchema = Type.Object(
   { description: 'an agent card, including the fields that the server sets' },
 )
 
+/**
+ * The member in which the discovery log keeps the sealed credentials of an agent. It is no tag: nodes of older versions
+ * keep the members of a card when they write a heartbeat, and no tags that they do not know.
+ */
+export const SEALED_MEMBER = 'sealed_credentials'
+
 /** The fields that the server sets. It ignores them in the cards of callers. */
-export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen'] as const
+export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen', SEALED_MEMBER] as const
 
 export interface AgentSkill extends Readonly<Static<typeof AgentSkillSchema>> {
   readonly tags?: string[]

@@ -1,5 +1,7 @@
 import { isJsonObject } from '@signalbox/http-kit'
 
+import type { CredentialKind } from '../credentials/agent-credentials.ts'
+import { CREDENTIALS_FORM, isCredentialKind } from '../credentials/agent-credentials.ts'
 import type { CardProblem } from './card-problems.ts'
 import { shown } from './card-problems.ts'
 
@@ -12,6 +14,8 @@ export interface AgentOptions {
   readonly wire: AgentWire
   /** Serves a card that clients of A2A 0.3 can read. @default true */
   readonly v03: boolean
+  /** The kind of credentials that the agent needs. @default none */
+  readonly credentials: CredentialKind | undefined
 }
 
 const WIRES: readonly AgentWire[] = ['1.0', '0.3', 'auto']
@@ -22,7 +26,12 @@ const WIRES: readonly AgentWire[] = ['1.0', '0.3', 'auto']
  */
 export function agentOptions(card: { readonly [field: string]: unknown }): AgentOptions {
   const options = isJsonObject(card['a2a']) ? card['a2a'] : {}
-  return { wire: WIRES.find((wire) => wire === options['wire']) ?? 'auto', v03: options['v03'] !== false }
+  const { wire: version, v03, credentials } = options
+  return {
+    wire: WIRES.find((wire) => wire === version) ?? 'auto',
+    v03: v03 !== false,
+    credentials: isCredentialKind(credentials) ? credentials : undefined,
+  }
 }
 
 /**
@@ -40,6 +49,11 @@ export function optionProblems(card: unknown): readonly CardProblem[] {
     }
     if (name === 'v03')
       return typeof value === 'boolean' ? [] : [{ field, given: shown(value), allowed: 'true or false' }]
-    return [{ field: 'a2a', given: `an object with ${shown(name)}`, allowed: 'an object with wire and v03 alone' }]
+    if (name === 'credentials') {
+      // The value may be a secret.
+      return isCredentialKind(value) ? [] : [{ field, given: 'not valid', allowed: CREDENTIALS_FORM }]
+    }
+    const allowed = 'an object with wire, v03 and credentials alone'
+    return [{ field: 'a2a', given: `an object with ${shown(name)}`, allowed }]
   })
 }

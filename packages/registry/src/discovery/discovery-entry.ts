@@ -3,7 +3,7 @@ import { decodeText, encodeText } from '@signalbox/broker-core'
 import { compileLater } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { AgentCardSchema } from '../card/agent-card.ts'
+import { AgentCardSchema, SEALED_MEMBER } from '../card/agent-card.ts'
 import type { StoredCard } from '../card/agent-card.ts'
 import type { InstanceRecord, StoredInstance } from '../instances/agent-instance.ts'
 import { isInstanceId, isStored, seenAt, stored } from '../instances/agent-instance.ts'
@@ -21,6 +21,8 @@ export interface AgentRecord {
   readonly lastSeenMs: number
   /** In the order of their registrations; empty for an agent that was registered without `instance_id`. */
   readonly instances: readonly InstanceRecord[]
+  /** The credentials for the agent, sealed; undefined if there are none. */
+  readonly sealed?: string | undefined
 }
 
 /** A record to be written; `since` is absent when its own entry is the first. */
@@ -33,10 +35,12 @@ export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
  * The instances are a member of the card, which nodes of older versions keep when they write a heartbeat. They do not
  * keep the tag.
  */
-export function recordEntry({ card, account, revision, since, lastSeenMs, instances }: NewRecord): StoredEventInput {
+export function recordEntry(record: NewRecord): StoredEventInput {
+  const { card, account, revision, since, lastSeenMs, instances, sealed } = record
   return {
     key: card.agent_id,
-    body: encodeText(JSON.stringify(storedForm(card, instances))),
+    // JSON leaves out what is undefined.
+    body: encodeText(JSON.stringify({ ...storedForm(card, instances), [SEALED_MEMBER]: sealed })),
     tags: {
       revision,
       account,
@@ -116,24 +120,31 @@ export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEnt
   if (revision === undefined) throw new TypeError('it has no revision')
   const shared = { revision, since: whole('since', since), lastSeenMs: whole('last_seen', lastSeen) }
   const repeats = known !== undefined && known.revision === revision && known.since === shared.since
-  const parsed = repeats ? known : withoutOwnInstances(readCard(event.body))
-  const { card } = parsed
+  const parsed = repeats ? known : parts(readCard(event.body))
+  const { card, sealed } = parsed
   if (card.agent_id !== agentId) throw new TypeError('it holds the card of another agent')
   // Entries of older versions have no account.
   const account = tags['account'] ?? `client:${card.registered_by}`
   const times = tags['instances_seen']?.split(',').map((time) => whole('instances_seen', time)) ?? []
   // A node of an older version that writes a heartbeat cannot say of which instance it is.
   const instances = parsed.instances.map((one, index) => seenAt(one, times[index] ?? shared.lastSeenMs))
-  return { agentId, sequence, record: { card, account, ...shared, instances } }
+  return { agentId, sequence, record: { card, account, ...shared, instances, sealed } }
+}
+
+/** Splits a stored card into the card, its sealed credentials and its instances. */
+function parts({ [SEALED_MEMBER]: sealed, ...card }: StoredCard): StoredParts {
+  return { ...withoutOwnInstances(card), sealed: typeof sealed === 'string' ? sealed : undefined }
+}
+
+interface StoredParts extends Pick<AgentRecord, 'card' | 'sealed'> {
+  readonly instances: readonly StoredInstance[]
 }
 
 /**
  * Splits a stored card into the card and its instances. A card that a node of an older version registered has an
  * `instance_id`, and is the only instance.
  */
-function withoutOwnInstances(
-  card: StoredCard,
-): Pick<AgentRecord, 'card'> & { readonly instances: readonly StoredInstance[] } {
+function withoutOwnInstances(card: StoredCard): Omit<StoredParts, 'sealed'> {
   const { instances, ...own } = card
   const { instance_id, url, registered_at } = own
   if (!isInstanceId(instance_id)) return { card, instances: [] }

@@ -3,7 +3,7 @@ import type { KeyObject } from 'node:crypto'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '../format.ts'
-import type { SecretBox } from '../secrets/secret-box.ts'
+import type { SecretBox } from '@signalbox/http-kit'
 import { signingKey } from '../secrets/signature.ts'
 import type { Item } from '../sources/source.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'

@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 
 import type { WebhookFormat } from '../format.ts'
-import type { SecretBox } from '../secrets/secret-box.ts'
+import type { SecretBox } from '@signalbox/http-kit'
 import type { Beat } from '../subscription/beat.ts'
 import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
 import type { WebhookLog } from '../subscription/webhook-log.ts'

@@ -6,7 +6,7 @@ import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { WebhookFormat } from '../format.ts'
 import type { EndpointPolicy } from '../safety/endpoint-policy.ts'
-import type { SecretBox } from '../secrets/secret-box.ts'
+import type { SecretBox } from '@signalbox/http-kit'
 import { signedHeaders } from '../secrets/signature.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
 import { openSecrets, validAt } from './attempt.ts'

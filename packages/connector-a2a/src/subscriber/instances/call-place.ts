@@ -1,4 +1,4 @@
-import type { AgentTarget } from '../agent-target.ts'
+import type { AgentTarget } from '@signalbox/registry'
 import type { InstancePool } from './instance-pool.ts'
 import type { ServedInstance } from './served-instance.ts'
 

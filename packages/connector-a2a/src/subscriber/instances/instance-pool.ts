@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto'
 
-import type { AgentCard } from '@signalbox/registry'
+import type { AgentCard, AgentTarget } from '@signalbox/registry'
 import { agentInstances } from '@signalbox/registry'
 
-import type { AgentTarget } from '../agent-target.ts'
 import { ServedInstance } from './served-instance.ts'
 
 /** The id of the only instance of an agent that was registered without instances. */

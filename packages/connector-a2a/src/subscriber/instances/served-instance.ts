@@ -1,4 +1,4 @@
-import type { AgentTarget } from '../agent-target.ts'
+import type { AgentTarget } from '@signalbox/registry'
 
 /** The time for which an instance is passed over after a failed connection, in ms. Doubles from the first to the last. */
 const FIRST_PAUSE_MS = 1_000

@@ -47,15 +47,23 @@ export class AgentTarget {
     return this.#hostPermitted()
   }
 
+  /** Sends one POST, as {@link request} does. */
+  post(headers: string[], body: Uint8Array, handler: Dispatcher.DispatchHandler): void {
+    this.request('POST', headers, body, handler)
+  }
+
   /**
-   * Sends one POST, without retries, and passes the events of the exchange to the handler, possibly
+   * Sends one request, without retries, and passes the events of the exchange to the handler, possibly
    * before this returns. The headers are names and values in turn, with Host and without
    * Content-Length.
    */
-  post(headers: string[], body: Uint8Array, handler: Dispatcher.DispatchHandler): void {
+  request(
+    method: 'GET' | 'POST',
+    headers: string[],
+    body: Uint8Array | null,
+    handler: Dispatcher.DispatchHandler,
+  ): void {
     if (this.#proxyHeaders.length > 0) headers.push(...this.#proxyHeaders)
-    this.#connections
-      .to(this.#origin, this.#account)
-      .dispatch({ path: this.#path, method: 'POST', headers, body }, handler)
+    this.#connections.to(this.#origin, this.#account).dispatch({ path: this.#path, method, headers, body }, handler)
   }
 }

@@ -1,9 +1,9 @@
 import { createSecureContext } from 'node:tls'
 
 import { lookupBy } from '@signalbox/http-kit'
-import type { AgentAddressPolicy } from '@signalbox/registry'
 import type { Pool } from 'undici'
 
+import type { AgentAddressPolicy } from '../url-safety/agent-address-policy.ts'
 import { AgentProxy } from './agent-proxy.ts'
 import { proxiedConnector } from './proxied-connector.ts'
 import { undici } from './undici.ts'
