@@ -11,6 +11,7 @@ const REGISTRY_DECISIONS: Readonly<Record<string, string>> = {
   R7: 'MaxAgents applies to the cluster: the later of two registrations that exceed it is removed',
   R8: 'agent addresses are checked at registration and when connecting; link-local and metadata are always refused',
   R9: 'a lookup that misses locally asks the engine before it answers; AgentMaxConcurrency is per serving node',
+  R20: 'an agent that is probed lives while its card can be read, and its changes are followed',
   R10: 'with A2A disabled, /a2a, /agents and the agent tools do not exist',
   R11: 'a caller owns a bounded number of agents',
   R12: 'an agent can have instances, each with its own url and liveness; a registration is meant by instance_id or url',

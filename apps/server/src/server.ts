@@ -8,6 +8,7 @@ import { AgentAudit } from './agents/agent-audit.ts'
 import { openSigningKeys } from './agents/card-keys.ts'
 import { managedAgents } from './agents/managed-agents.ts'
 import type { CredentialsFile } from './agents/credentials-file.ts'
+import type { Agents } from './agents/open-agents.ts'
 import { openAgents } from './agents/open-agents.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins } from './config/setting-statuses.ts'
@@ -116,6 +117,16 @@ async function loadWebhooks(config: Config, parts: WebhookParts): Promise<Server
 async function openAgentCredentials(file: string, notify: NotifySecurity): Promise<CredentialsFile> {
   const { openCredentialsFile } = await import('./agents/credentials-file.ts')
   return openCredentialsFile(file, notify)
+}
+
+async function openListedAgents(
+  { agentsFile }: Config,
+  { registry }: Agents,
+  log: Logger,
+): Promise<AsyncDisposable | undefined> {
+  if (agentsFile === '') return undefined
+  const { openAgentsFile } = await import('./agents/agents-file.ts')
+  return openAgentsFile(agentsFile, registry, log)
 }
 
 interface OpenOptions {
@@ -256,6 +267,7 @@ async function open(
       )
     : undefined
   opened.defer(() => agents?.registry.close())
+  opened.use(agents && (await openListedAgents(config, agents, log)))
 
   const webhooks = config.webhooks.enable
     ? await untilAborted(

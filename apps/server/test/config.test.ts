@@ -39,6 +39,8 @@ describe('names and defaults', () => {
       HTTP_PORT: 9090,
       HTTP_ALLOWED_HOSTS: ['auto'],
       PUBLIC_URL: '',
+      AGENT_CREDENTIALS_FILE: '',
+      AGENTS_FILE: '',
       DNS_SERVERS: [],
       TRUSTED_PROXIES: [],
       TRUSTED_PROXY_HEADER: 'x-forwarded-for',

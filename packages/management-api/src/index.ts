@@ -21,6 +21,7 @@ export type {
   AgentCallsPort,
   AgentCallStream,
   AgentInstanceStatus,
+  AgentProbe,
   AgentsPort,
   AgentStatus,
   ManagementServices,

@@ -27,6 +27,16 @@ export interface AgentStatus {
   readonly in_flight: number
   /** @default none, for an agent that was registered without instances */
   readonly instances?: readonly AgentInstanceStatus[]
+  /** @default none, for an agent that sends heartbeats */
+  readonly probe?: AgentProbe | undefined
+}
+
+/** The last probe of the card of an agent. */
+export interface AgentProbe {
+  /** In ms since the epoch. */
+  readonly at: number
+  /** The reason why the card could not be read or used; absent if it could. */
+  readonly error?: string | undefined
 }
 
 /** An instance of an agent. The members mean the same as those of the agent. */

@@ -19,6 +19,7 @@ import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import type { CardMemory } from './directory/card-memory.ts'
 import type { MaxAgents } from './directory/max-agents.ts'
+import type { ProbeResult } from './discovery/discovery-entry.ts'
 import { isHeld, recordEntry, storedForm, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
@@ -27,6 +28,8 @@ import { instancesAfter, withoutInstances } from './instances/instance-changes.t
 import type { RegistrationName } from './instances/registration-name.ts'
 import { namedInstance, namesWhole } from './instances/registration-name.ts'
 import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
+import { CardProbes } from './probes/card-probes.ts'
+import { CardFetchError, cardSource, fetchCard, isByCardUrl, registrationOf } from './probes/served-card.ts'
 import { RegistryReports } from './registry-reports.ts'
 import { RegistryState } from './registry-state.ts'
 import { AgentConnections } from './outbound/agent-connections.ts'
@@ -62,6 +65,7 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #writes: AgentWrites
   readonly #upkeep: Upkeep
   readonly #connections: AgentConnections
+  readonly #probes: CardProbes
   /** Authorizes requests to agents. */
   readonly authorization: AgentAuthorization
   #closed: Promise<void> | undefined
@@ -97,7 +101,15 @@ export class AgentRegistry implements AsyncDisposable {
       },
       replicate: (agentIds) => this.#upkeep.replicateAhead(agentIds),
     })
-    const state = new RegistryState({
+    const checkAddress =
+      (account: string): AddressCheck =>
+      (url) =>
+        addressPolicy.check(url, account)
+    const state: RegistryState = new RegistryState({
+      probes: {
+        applied: (record, before) => this.#probes.applied(record, before),
+        removed: (agentId) => this.#probes.removed(agentId),
+      },
       maxAgents,
       maxAgentsOf,
       maxCardMemoryBytes: options.maxCardMemoryBytes,
@@ -125,6 +137,15 @@ export class AgentRegistry implements AsyncDisposable {
     })
     this.#log = new DiscoveryLog(system, state)
     this.#writes = new AgentWrites(this.#log, state.directory, this.#liveness)
+    this.#probes = new CardProbes({
+      ttlMs: agentTtlSeconds * 1000,
+      connections: this.#connections,
+      writes: this.#writes,
+      cards: state.cards,
+      recordOf: (agentId) => state.directory.get(agentId)?.record,
+      checkAddress,
+      failed: (error) => this.#reports.failed(error),
+    })
     this.#upkeep = new Upkeep({
       holdMs,
       log: this.#log,
@@ -173,6 +194,40 @@ export class AgentRegistry implements AsyncDisposable {
     return this.#directory.list(filter).map(({ card }) => card)
   }
 
+  /** Returns the last probe of an agent's card; undefined for an agent that is not probed. */
+  probeOf(agentId: string): ProbeResult | undefined {
+    return this.#directory.get(agentId)?.record.probe
+  }
+
+  /**
+   * Reads the card of a registration by `agent_card_url` alone. Returns every other card unchanged.
+   * @throws RegistryError CARD_INVALID
+   */
+  async readCard(card: unknown, caller: RegistryCaller): Promise<unknown> {
+    if (!isByCardUrl(card)) return card
+    const account = accountOf(caller)
+    const source = await cardSource(card, (url) => this.#policy.check(url, account))
+    try {
+      const served = await fetchCard(source.url, { connections: this.#connections, account })
+      if (served === 'unchanged') throw new CardFetchError('the agent answered with HTTP 304')
+      const registration = registrationOf(served.card, source)
+      if (source.agentId === undefined) this.#requireUnused(String(registration['agent_id']), source.url)
+      return registration
+    } catch (error) {
+      if (!(error instanceof CardFetchError)) throw error
+      const allowed = 'the URL of an agent card that can be read'
+      throw invalidCard([{ field: 'agent_card_url', given: `not usable (${error.message})`, allowed }])
+    }
+  }
+
+  /** Two agents may have the same name: an id that was made from it must not replace another agent. */
+  #requireUnused(agentId: string, { href }: URL): void {
+    const known = this.get(agentId)
+    if (known === undefined || known['agent_card_url'] === href) return
+    const allowed = 'the id that the agent gets, because the one made from the name in the card is in use'
+    throw invalidCard([{ field: 'agent_id', allowed }])
+  }
+
   /**
    * Registers an agent or an instance of it, or updates its card. Resolves with the card when it is durable and visible on this
    * node. Keeps unknown fields, and ignores the fields that the server sets.
@@ -180,7 +235,8 @@ export class AgentRegistry implements AsyncDisposable {
    * SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  register(card: unknown, caller: RegistryCaller): Promise<AgentCard> {
+  async register(given: unknown, caller: RegistryCaller): Promise<AgentCard> {
+    const card = await this.readCard(given, caller)
     const named = { agentId: textIn(card, 'agent_id'), instanceId: textIn(card, 'instance_id') }
     return this.#counted('register', named, caller, async () => {
       const { card: plain, credentials } = takeCredentials(card)
@@ -209,6 +265,7 @@ export class AgentRegistry implements AsyncDisposable {
             card: stored,
             instances,
             sealed,
+            probe: this.#probes.begin(stored, now),
             account,
             revision: randomUUID(),
             lastSeenMs: now,
@@ -292,6 +349,7 @@ export class AgentRegistry implements AsyncDisposable {
     this.#liveness.close()
     this.#held.close()
     this.#upkeep.close()
+    this.#probes.close()
     this.#connections.close()
     this.#closed ??= this.#log.close()
     return this.#closed

@@ -9,6 +9,7 @@ import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts
 import { storedForm } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
 import type { RegistryCaller } from './options.ts'
+import type { CardProbes } from './probes/card-probes.ts'
 import type { RegistryReports } from './registry-reports.ts'
 
 export interface StateContext {
@@ -22,6 +23,7 @@ export interface StateContext {
   readonly holdMs: number
   readonly liveness: Liveness
   readonly reports: RegistryReports
+  readonly probes: Pick<CardProbes, 'applied' | 'removed'>
   /** Called to remove an entry: its registration exceeds MaxAgents, or the hold of its id is over. */
   readonly takeBack: (agentId: string, sequence: number) => void
 }
@@ -71,6 +73,7 @@ export class RegistryState implements DiscoverySink {
     }
     this.#setClocks(entry, before, live)
     liveness.replicated(agentId)
+    this.#context.probes.applied(record, before?.record)
     if (before === undefined) {
       reports.changed({ kind: 'registered', agentId, card: entry.card })
       if (live && this.limit.exceededBy(agentId, sequence)) takeBack(agentId, sequence)
@@ -108,6 +111,7 @@ export class RegistryState implements DiscoverySink {
     this.limit.forget(agentId)
     for (const clock of this.directory.get(agentId)?.clocks ?? []) liveness.stop(clock)
     liveness.forget(agentId)
+    this.#context.probes.removed(agentId)
     const { account } = this.directory.get(agentId)?.record ?? {}
     if (account !== undefined) this.shares.delete(account, agentId)
     this.cards.delete(agentId)

@@ -29,16 +29,16 @@ test('options - another value is refused with its field and the allowed values',
   expect(await problems({ wire: '2.0', v03: 'no', wires: '1.0' })).toEqual([
     ['a2a.wire', '1.0, 0.3 or auto'],
     ['a2a.v03', 'true or false'],
-    ['a2a', 'an object with wire, v03 and credentials alone'],
+    ['a2a', 'an object with wire, v03, credentials and liveness alone'],
   ])
   for (const a2a of [null, [], 'auto', 7]) expect(await problems(a2a)).toEqual([['a2a', 'an object']])
 })
 
 test('options - a card without them, or with values of an earlier version, has the defaults', () => {
   for (const a2a of [undefined, null, 'x', {}, { wire: '9', v03: 'no' }]) {
-    expect(agentOptions({ a2a })).toEqual({ wire: 'auto', v03: true })
+    expect(agentOptions({ a2a })).toEqual({ wire: 'auto', v03: true, liveness: 'heartbeat' })
   }
-  expect(agentOptions({ a2a: { wire: '0.3', v03: false } })).toEqual({ wire: '0.3', v03: false })
+  expect(agentOptions({ a2a: { wire: '0.3', v03: false } })).toEqual({ wire: '0.3', v03: false, liveness: 'heartbeat' })
 })
 
 test("security schemes - the SDK's tagged unions become the members that A2A has; everything else is kept", async () => {

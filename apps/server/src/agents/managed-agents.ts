@@ -16,6 +16,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
       return registry.list().map((card) => {
         const { agent_id, name, version = '', url, registered_by } = card
         const lastSeen = Date.parse(card.last_seen)
+        const probe = registry.probeOf(agent_id)
         return {
           agent_id,
           name,
@@ -26,6 +27,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
           last_seen: lastSeen,
           expires_at: expiryOf(lastSeen, ttlSeconds),
           in_flight: inFlight.get(agent_id) ?? 0,
+          ...(probe === undefined ? {} : { probe: { at: probe.atMs, error: probe.error } }),
           instances: instancesOf(card, metrics.inFlightByInstance(agent_id), ttlSeconds),
         }
       })

@@ -192,6 +192,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     description:
       'A YAML or JSON file with credentials for agents, by agent_id: `origin`, and `bearer`, `api_key` or `oauth`. They replace those of the registration. The server reads the file again when it changes.',
   }),
+  agentsFile: path({
+    description:
+      'A YAML or JSON file with a list of agents: `agent_card_url`, and optionally `agent_id` and `a2a`. The server registers them, and removes those that are taken out of it. The same on all nodes; read again when it changes.',
+  }),
   dnsServers: list(
     [],
     '^(?:[0-9.]{7,15}(?::[0-9]{1,5})?|[0-9A-Fa-f:.]{2,45}|\\[[0-9A-Fa-f:.]{2,45}\\](?::[0-9]{1,5})?)$',

@@ -1,7 +1,7 @@
 import { isoTime } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import type { AgentInstanceStatus, AgentStatus } from '../ports.ts'
+import type { AgentInstanceStatus, AgentProbe, AgentStatus } from '../ports.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import { defineManagementRoute, STRICT } from './route.ts'
 
@@ -32,7 +32,13 @@ function shownInstance(instance: AgentInstanceStatus) {
   }
 }
 
+function shownProbe({ at, error }: AgentProbe) {
+  const shown = { status: error === undefined ? ('ok' as const) : ('failing' as const), last_probe: isoTime(at) }
+  return error === undefined ? shown : { ...shown, error }
+}
+
 function shownAgent(agent: AgentStatus) {
+  const { probe } = agent
   const shown = {
     agent_id: agent.agent_id,
     name: agent.name,
@@ -44,6 +50,7 @@ function shownAgent(agent: AgentStatus) {
     expires_at: expiry(agent),
     is_alive: isAlive(agent),
     in_flight: agent.in_flight,
+    ...(probe === undefined ? {} : { probe: shownProbe(probe) }),
   }
   const { instances = [] } = agent
   return instances.length === 0 ? shown : { ...shown, instances: instances.map(shownInstance) }
@@ -65,6 +72,16 @@ export const agentsRoute = defineManagementRoute({
       expires_at: EXPIRES_AT,
       is_alive: Type.Boolean({ description: 'False if the agent has expired and will be removed.' }),
       in_flight: IN_FLIGHT,
+      probe: Type.Optional(
+        Type.Object(
+          {
+            status: Type.Enum(['ok', 'failing']),
+            last_probe: Type.String({ description: 'The time of the last probe, ISO 8601.' }),
+            error: Type.Optional(Type.String({ description: 'The reason why the card could not be read or used.' })),
+          },
+          { description: 'The last probe of the card that the agent serves; absent for agents with heartbeats.' },
+        ),
+      ),
       instances: Type.Optional(
         Type.Array(
           Type.Object({

@@ -73,10 +73,16 @@ export const AgentCardSchema = Type.Object(
         description: `the instance that registers, if the agent has several: ${INSTANCE_ID_FORM}; the url is the address of this instance`,
       }),
     ),
+    agent_card_url: Type.Optional(
+      Type.Unknown({
+        description:
+          'the address of the card that the agent serves; the registry reads it if url is missing, or a2a.liveness is probe',
+      }),
+    ),
     a2a: Type.Optional(
       Type.Unknown({
         description:
-          'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean, "credentials": … }; of credentials, cards show the kind alone',
+          'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean, "credentials": …, "liveness": "heartbeat" | "probe" }; of credentials, cards show the kind alone',
       }),
     ),
   },

@@ -1,7 +1,9 @@
 import { isJsonObject } from '@signalbox/http-kit'
+import type { JsonObject } from '@signalbox/http-kit'
 
 import type { CredentialKind } from '../credentials/agent-credentials.ts'
 import { CREDENTIALS_FORM, isCredentialKind } from '../credentials/agent-credentials.ts'
+import { agentUrl } from './agent-url.ts'
 import type { CardProblem } from './card-problems.ts'
 import { shown } from './card-problems.ts'
 
@@ -16,7 +18,12 @@ export interface AgentOptions {
   readonly v03: boolean
   /** The kind of credentials that the agent needs. @default none */
   readonly credentials: CredentialKind | undefined
+  /** `probe`: the agent lives while its card can be read. @default 'heartbeat' */
+  readonly liveness: AgentLiveness
 }
+
+/** The proof that an agent lives. */
+export type AgentLiveness = 'heartbeat' | 'probe'
 
 const WIRES: readonly AgentWire[] = ['1.0', '0.3', 'auto']
 
@@ -26,11 +33,12 @@ const WIRES: readonly AgentWire[] = ['1.0', '0.3', 'auto']
  */
 export function agentOptions(card: { readonly [field: string]: unknown }): AgentOptions {
   const options = isJsonObject(card['a2a']) ? card['a2a'] : {}
-  const { wire: version, v03, credentials } = options
+  const { wire: version, v03, credentials, liveness } = options
   return {
     wire: WIRES.find((wire) => wire === version) ?? 'auto',
     v03: v03 !== false,
     credentials: isCredentialKind(credentials) ? credentials : undefined,
+    liveness: liveness === 'probe' ? liveness : 'heartbeat',
   }
 }
 
@@ -42,7 +50,7 @@ export function optionProblems(card: unknown): readonly CardProblem[] {
   if (!isJsonObject(card) || card['a2a'] === undefined) return []
   const options = card['a2a']
   if (!isJsonObject(options)) return [{ field: 'a2a', given: shown(options), allowed: 'an object' }]
-  return Object.entries(options).flatMap(([name, value]): CardProblem[] => {
+  return Object.entries(options).flatMap(([name, value]): readonly CardProblem[] => {
     const field = `a2a.${name}`
     if (name === 'wire') {
       return WIRES.some((wire) => wire === value) ? [] : [{ field, given: shown(value), allowed: '1.0, 0.3 or auto' }]
@@ -53,7 +61,20 @@ export function optionProblems(card: unknown): readonly CardProblem[] {
       // The value may be a secret.
       return isCredentialKind(value) ? [] : [{ field, given: 'not valid', allowed: CREDENTIALS_FORM }]
     }
-    const allowed = 'an object with wire, v03 and credentials alone'
+    if (name === 'liveness') return livenessProblems(card, value)
+    const allowed = 'an object with wire, v03, credentials and liveness alone'
     return [{ field: 'a2a', given: `an object with ${shown(name)}`, allowed }]
   })
+}
+
+function livenessProblems(card: JsonObject, value: unknown): readonly CardProblem[] {
+  if (value === 'heartbeat') return []
+  const field = 'a2a.liveness'
+  if (value !== 'probe') return [{ field, given: shown(value), allowed: 'heartbeat or probe' }]
+  const { agent_card_url: url, instance_id: instance } = card
+  if (typeof url !== 'string' || agentUrl(url) === undefined) {
+    const allowed = 'an absolute http:// or https:// URL without credentials, because a2a.liveness is probe'
+    return [{ field: 'agent_card_url', ...(url === undefined ? {} : { given: shown(url) }), allowed }]
+  }
+  return instance === undefined ? [] : [{ field, given: 'probe', allowed: 'heartbeat for an agent with instances' }]
 }

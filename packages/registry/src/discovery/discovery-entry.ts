@@ -8,6 +8,16 @@ import type { StoredCard } from '../card/agent-card.ts'
 import type { InstanceRecord, StoredInstance } from '../instances/agent-instance.ts'
 import { isInstanceId, isStored, seenAt, stored } from '../instances/agent-instance.ts'
 
+/** The result of the last probe of an agent's card. */
+export interface ProbeResult {
+  /** The time of the probe, in ms since the epoch. */
+  readonly atMs: number
+  /** The node that probed, and that probes next. */
+  readonly node: string
+  /** The reason why the card could not be read or used; absent if it could. */
+  readonly error?: string | undefined
+}
+
 /** A registered agent as the discovery log stores it. */
 export interface AgentRecord {
   readonly card: StoredCard
@@ -23,6 +33,8 @@ export interface AgentRecord {
   readonly instances: readonly InstanceRecord[]
   /** The credentials for the agent, sealed; undefined if there are none. */
   readonly sealed?: string | undefined
+  /** The last probe; undefined for an agent that sends heartbeats. */
+  readonly probe?: ProbeResult | undefined
 }
 
 /** A record to be written; `since` is absent when its own entry is the first. */
@@ -36,7 +48,7 @@ export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
  * keep the tag.
  */
 export function recordEntry(record: NewRecord): StoredEventInput {
-  const { card, account, revision, since, lastSeenMs, instances, sealed } = record
+  const { card, account, revision, since, lastSeenMs, instances, sealed, probe } = record
   return {
     key: card.agent_id,
     // JSON leaves out what is undefined.
@@ -47,6 +59,8 @@ export function recordEntry(record: NewRecord): StoredEventInput {
       last_seen: String(lastSeenMs),
       ...(since === undefined ? {} : { since: String(since) }),
       ...(instances.length === 0 ? {} : { instances_seen: instances.map(({ seenMs }) => seenMs).join(',') }),
+      ...(probe === undefined ? {} : { probed_at: String(probe.atMs), probe_node: probe.node }),
+      ...(probe?.error === undefined ? {} : { probe_error: probe.error }),
     },
   }
 }
@@ -128,7 +142,7 @@ export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEnt
   const times = tags['instances_seen']?.split(',').map((time) => whole('instances_seen', time)) ?? []
   // A node of an older version that writes a heartbeat cannot say of which instance it is.
   const instances = parsed.instances.map((one, index) => seenAt(one, times[index] ?? shared.lastSeenMs))
-  return { agentId, sequence, record: { card, account, ...shared, instances, sealed } }
+  return { agentId, sequence, record: { card, account, ...shared, instances, sealed, probe: probeIn(tags) } }
 }
 
 /** Splits a stored card into the card, its sealed credentials and its instances. */
@@ -163,6 +177,14 @@ function readCard(body: Uint8Array): StoredCard {
   }
   if (!storedCard.Check(card)) throw new TypeError('it is not an agent card')
   return card
+}
+
+function probeIn({
+  probed_at: at,
+  probe_node: node,
+  probe_error: error,
+}: StoredEvent['tags']): ProbeResult | undefined {
+  return at === undefined || node === undefined ? undefined : { atMs: whole('probed_at', at), node, error }
 }
 
 function whole(tag: string, text: string | undefined): number {

@@ -5,6 +5,7 @@ import { addressOf, hasRole } from '@signalbox/http-kit'
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
+import { isByCardUrl } from '../probes/served-card.ts'
 import { agentCallOf, readJsonBody, registrationName } from './json-body.ts'
 import { JsonAnswer } from './json-answer.ts'
 import { listPage, nextLink } from './list-page.ts'
@@ -42,10 +43,16 @@ const register: RegistryRoute = {
   name: 'register',
   method: 'POST',
   async run({ registry, request, hold, maxBodyBytes, identity, account, rights }) {
-    const card = await readJsonBody(request, hold, maxBodyBytes, 'card')
+    const given = await readJsonBody(request, hold, maxBodyBytes, 'card')
+    const caller = { ...callerOf(request, identity), account }
+    const claimed = claimedId(given)
+    if (claimed !== undefined) rights?.authorize('register', 'agents', claimed)
+    else if (isByCardUrl(given)) rights?.requireCredentials('register', 'agents')
+    const card = await registry.readCard(given, caller)
+    // The card that the agent serves may have another id.
     const agentId = claimedId(card)
-    if (agentId !== undefined) rights?.authorize('register', 'agents', agentId)
-    return registry.register(card, { ...callerOf(request, identity), account })
+    if (agentId !== undefined && agentId !== claimed) rights?.authorize('register', 'agents', agentId)
+    return registry.register(card, caller)
   },
 }
 

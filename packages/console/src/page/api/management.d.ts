@@ -5375,6 +5375,15 @@ export interface operations {
                     /** @description The last registration or heartbeat, ISO 8601. */
                     readonly last_seen: string
                     readonly name: string
+                    /** @description The last probe of the card that the agent serves; absent for agents with heartbeats. */
+                    readonly probe?: {
+                      /** @description The reason why the card could not be read or used. */
+                      readonly error?: string
+                      /** @description The time of the last probe, ISO 8601. */
+                      readonly last_probe: string
+                      /** @enum {unknown} */
+                      readonly status: 'ok' | 'failing'
+                    }
                     /** @description The time of the registration, ISO 8601. */
                     readonly registered_at: string
                     /** @description The ClientID of the owner; empty if there is none. */
