@@ -28,6 +28,7 @@ const DECIDED: Readonly<Record<string, string>> = {
   A21: 'the operator can have cards signed, for the public URL alone, and change the keys without a gap',
   A28: 'calls are spread over the instances of an agent, and sent to another one only if nothing was sent',
   A29: 'a request for a task goes to the instance that began it',
+  A30: 'an agent that speaks only HTTP+JSON of A2A 1.0 is called over it, and one with gRPC alone is refused',
   A40: 'with authentication, a task belongs to the caller that began it, on every node; the owner of the agent and an Admin may read and cancel it',
   A41: "an agent gets its own credentials, and a caller's only if it asks for them",
   A42: 'an official call without an id is answered, with the id null',

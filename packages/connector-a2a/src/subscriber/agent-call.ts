@@ -71,7 +71,11 @@ export class AgentCall implements Dispatcher.DispatchHandler {
    * returns.
    */
   send(target: AgentTarget): void {
-    if (!this.#settled) target.post(requestHeaders(target.host, this.#query), this.#query.body, this)
+    if (this.#settled) return
+    const { body, rest } = this.#query
+    const headers = requestHeaders(target.host, this.#query)
+    if (rest === undefined) target.post(headers, body, this)
+    else target.request(rest.method, headers, rest.method === 'POST' ? body : null, this, rest.path)
   }
 
   /** Aborts the call at once with this reply. Has no effect after the end. */

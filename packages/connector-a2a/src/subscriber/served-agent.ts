@@ -260,7 +260,9 @@ export class ServedAgent {
       : { ...result, reply: await isolated.shown(result.reply) }
   }
 
-  #sent({ place, query, followed, held, isolated }: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
+  #sent(call: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { place, followed, held, isolated } = call
+    const query = this.#spoken(call.query)
     const { wire } = query
     const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, isolated, tap }, requesterGone)
     return this.#calls.send(
@@ -270,6 +272,13 @@ export class ServedAgent {
       wire === undefined ? send : (at, one) => speak(one, wire, this.wire, (spoken, tap) => send(at, spoken, tap)),
       () => requesterGone?.aborted !== true && !this.#node.stopped.aborted,
     )
+  }
+
+  /** An agent without JSON-RPC understands the dialect only if it is translated, as a request of A2A 0.3. */
+  #spoken(query: AgentQuery): AgentQuery {
+    if (!this.wire.rest || query.wire !== undefined) return query
+    const answer = query.mode === 'stream' ? 'events' : 'agent'
+    return { ...query, wire: { agentId: this.#agentId, version: '0.3', answer } }
   }
 
   #sendOnce(attempt: Attempt, requesterGone?: AbortSignal): Promise<CallResult> {

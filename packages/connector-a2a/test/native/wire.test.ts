@@ -343,7 +343,7 @@ test('wire - the registration, then the interfaces, then protocolVersion tell th
     [{ protocolVersions: ['1.0'] }, '1.0', '0.3', true],
     [{ protocolVersion: '2.0' }, '1.0', '0.3', true],
     [{ protocolVersion: 7, supportedInterfaces: 'x', a2a: 'x' }, '1.0', '0.3', true],
-    [{ supportedInterfaces: [null, 7, {}, rest('1.0')] }, '1.0', '0.3', true],
+    [{ supportedInterfaces: [null, 7, {}, rest('1.0')] }, '1.0', '1.0', false],
     [{ protocolVersion: '0.3.0' }, '0.3', '0.3', false],
     [{ protocolVersion: '1.0' }, '1.0', '1.0', false],
     [{ protocolVersion: '0.3.0', supportedInterfaces: [jsonRpc('1.0')] }, '1.0', '1.0', false],

@@ -7,6 +7,7 @@ import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
 import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
 import type { SubmittedCard } from './agent-card.ts'
 import { agentUrl } from './agent-url.ts'
+import { bindingProblems } from './bindings.ts'
 import { descriptionOf, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
 import type { CardProblem } from './card-problems.ts'
 import { linkProblems } from './link-problems.ts'
@@ -42,6 +43,7 @@ export async function validateCard(
   const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
   problems.push(...nameProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   problems.push(...optionProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
+  problems.push(...bindingProblems(submitted))
   problems.push(...linkProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   problems.push(...instanceProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   const urlProblem = await problemOfUrl(submitted, problems, checkAddress)

@@ -56,14 +56,21 @@ export class AgentTarget {
    * Sends one request, without retries, and passes the events of the exchange to the handler, possibly
    * before this returns. The headers are names and values in turn, with Host and without
    * Content-Length.
+   * @param below A path below that of the url, with a query. @default the url itself
    */
   request(
-    method: 'GET' | 'POST',
+    method: 'DELETE' | 'GET' | 'POST',
     headers: string[],
     body: Uint8Array | null,
     handler: Dispatcher.DispatchHandler,
+    below = '',
   ): void {
     if (this.#proxyHeaders.length > 0) headers.push(...this.#proxyHeaders)
-    this.#connections.to(this.#origin, this.#account).dispatch({ path: this.#path, method, headers, body }, handler)
+    this.#connections
+      .to(this.#origin, this.#account)
+      .dispatch(
+        { path: below === '' ? this.#path : this.#path.replace(/\/$/, '') + below, method, headers, body },
+        handler,
+      )
   }
 }

@@ -3,6 +3,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 
 import { isAgentId } from '../card/agent-card.ts'
 import { agentUrl } from '../card/agent-url.ts'
+import { BINDINGS, callUrl } from '../card/bindings.ts'
 import { cardProblems, shown } from '../card/card-problems.ts'
 import type { AddressCheck } from '../card/validate-card.ts'
 import { AgentCardSchema } from '../card/agent-card.ts'
@@ -70,9 +71,8 @@ export async function fetchCard(url: URL, context: FetchContext, etag?: string):
 export function registrationOf(served: JsonObject, { url, agentId, options }: CardSource): JsonObject {
   const own = Object.fromEntries(Object.entries(served).filter(([name]) => !OWNERS_OWN.some((one) => one === name)))
   const id = agentId ?? idOf(served)
-  const address = jsonRpcUrl(served)
-  if (address === undefined)
-    throw new CardFetchError('the card has no JSON-RPC interface, over which agents are called')
+  const address = callUrl(served)
+  if (address === undefined) throw new CardFetchError(`the card has no interface over ${BINDINGS}`)
   return { ...own, agent_id: id, url: address, agent_card_url: url.href, a2a: { liveness: 'probe', ...options } }
 }
 
@@ -116,21 +116,6 @@ function idOf({ agent_id: given, name }: JsonObject): string {
   const id = words.join('-').slice(0, 128).replace(/-$/, '')
   if (isAgentId(id)) return id
   throw new CardFetchError('no agent_id can be made from the name in the card; send agent_id')
-}
-
-/** Returns the JSON-RPC address of a card of A2A 1.0 or 0.3. */
-function jsonRpcUrl(card: JsonObject): string | undefined {
-  const { supportedInterfaces, additionalInterfaces, url, preferredTransport = 'JSONRPC' } = card
-  const v10 = listOf(supportedInterfaces).find((one) => one['protocolBinding'] === 'JSONRPC')
-  if (typeof v10?.['url'] === 'string') return v10['url']
-  if (listOf(supportedInterfaces).length > 0 && url === undefined) return undefined
-  if (preferredTransport === 'JSONRPC') return typeof url === 'string' ? url : undefined
-  const v03 = listOf(additionalInterfaces).find((one) => one['transport'] === 'JSONRPC')
-  return typeof v03?.['url'] === 'string' ? v03['url'] : undefined
-}
-
-function listOf(value: unknown): readonly JsonObject[] {
-  return Array.isArray(value) ? value.filter((one): one is JsonObject => isJsonObject(one)) : []
 }
 
 /** The texts contain no addresses of a name (R8). */

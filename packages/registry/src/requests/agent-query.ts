@@ -43,6 +43,13 @@ export interface WireRequest {
   readonly answer: AnswerForm
 }
 
+/** A request of the HTTP+JSON binding of A2A 1.0. */
+export interface RestCall {
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** The path below the agent's url, with the query. */
+  readonly path: string
+}
+
 /** A request to an agent, as it travels from the node that received it to the node that serves the agent. */
 export interface AgentQuery {
   readonly mode: AgentQueryMode
@@ -69,6 +76,8 @@ export interface AgentQuery {
   readonly headers: Readonly<Record<string, string>>
   /** Present on {@link WIRE_CHANNEL}. */
   readonly wire?: WireRequest
+  /** The request of the HTTP+JSON binding that the serving node sends in place of a POST to the url. Not encoded. */
+  readonly rest?: RestCall
 }
 
 /** The prefix of the tags that carry HTTP headers. */

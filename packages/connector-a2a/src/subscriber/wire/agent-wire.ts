@@ -1,6 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
 import type { AgentCard, WireVersion } from '@signalbox/registry'
-import { agentInstances, agentOptions } from '@signalbox/registry'
+import { agentInstances, agentOptions, isRestOnly } from '@signalbox/registry'
 
 import { tenantOf } from '../../cards/interfaces.ts'
 
@@ -10,6 +10,8 @@ const VERSIONS: readonly WireVersion[] = ['1.0', '0.3']
 export class AgentWire {
   /** The `tenant` that requests of A2A 1.0 name. */
   readonly tenant: string | undefined
+  /** True for an agent that speaks the HTTP+JSON binding of A2A 1.0 alone. */
+  readonly rest: boolean
   /** Empty if the card does not show it. */
   readonly #declared: ReadonlySet<WireVersion>
   /** The version that the agent has refused last, while it understood the other. */
@@ -18,7 +20,8 @@ export class AgentWire {
 
   constructor(card: AgentCard) {
     this.tenant = tenantOf(card)
-    this.#declared = declaredVersions(card)
+    this.rest = isRestOnly(card)
+    this.#declared = this.rest ? new Set(['1.0']) : declaredVersions(card)
     this.#card = textOf(card)
   }
 

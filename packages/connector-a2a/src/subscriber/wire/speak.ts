@@ -6,6 +6,7 @@ import type { AgentQuery, AgentReply, WireRequest, WireVersion } from '@signalbo
 
 import { isSuccess } from '../../gateway/rpc-response.ts'
 import { A2A_CODES } from '../../native/error-info.ts'
+import { AgentEvents } from '../../stream/relay/agent-events.ts'
 import { NativeEvents, REST_FRAMES, rpcFrames } from '../../stream/index.ts'
 import type { A2aMethod } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
@@ -14,6 +15,7 @@ import { otherVersion } from './agent-wire.ts'
 import { FirstEvent } from './first-event.ts'
 import { inOwnVersion, translateQuery } from './translate-query.ts'
 import { refusedTranslation, relayedHeaders, translateReply } from './translate-reply.ts'
+import { fromRest, RestAgentEvents, toRest } from './rest-agent.ts'
 import { refusesVersion } from './version-refusal.ts'
 import { WholeResponse } from './whole-response.ts'
 
@@ -43,7 +45,14 @@ export async function speak(
   agent: AgentWire,
   send: SendOnce,
 ): Promise<CallResult> {
-  return presented(query, wire, await converse(query, wire, agent, send))
+  if (!agent.rest) return presented(query, wire, await converse(query, wire, agent, send))
+  const { events, converter, ...result } = presented(
+    query,
+    wire,
+    await converse(query, wire, agent, (asked) => sendOverRest(asked, send)),
+  )
+  if (events === undefined) return result
+  return { ...result, events, converter: new RestAgentEvents(converter ?? new AgentEvents(query.streamId ?? '')) }
 }
 
 /**
@@ -69,6 +78,14 @@ async function converse(query: AgentQuery, wire: WireRequest, agent: AgentWire, 
 
 function refused(error: JsonRpcError, { version }: WireRequest): Spoken {
   return { result: { reply: refusedTranslation(error) }, version }
+}
+
+/** Sends a JSON-RPC request of A2A 1.0 over the HTTP+JSON binding; resolves with the JSON-RPC answer that it means. */
+async function sendOverRest(query: AgentQuery, send: SendOnce): Promise<CallResult> {
+  const asked = toRest(query)
+  if (asked instanceof JsonRpcError) return { reply: refusedTranslation(asked) }
+  const result = await send(asked)
+  return result.events === undefined ? { reply: fromRest(result.reply) } : result
 }
 
 function isRefused({ result: { reply, events } }: Spoken): boolean {
