@@ -146,6 +146,7 @@ export class A2aExchange extends JsonRpcExchange {
    * Maps a refusal to a JSON-RPC error. Every exceeded limit is `server busy`, as for a busy agent.
    */
   protected override refusalError(refusal: Refusal): JsonRpcError {
+    if (refusal.reason === 'body_too_large') return this.#tooLarge(refusal)
     if (refusal.reason !== 'limit') return super.refusalError(refusal)
     const text = `server busy: ${refusal.message}`
     this.#guess(undefined)
@@ -153,6 +154,17 @@ export class A2aExchange extends JsonRpcExchange {
     return new NativeError(JSON_RPC_CODES.INTERNAL_ERROR, 'LIMIT_EXCEEDED', text, {
       retryAfterSeconds: refusal.retryAfterSeconds,
       ...(refusal.limit === undefined ? {} : { metadata: { limit: refusal.limit } }),
+    })
+  }
+
+  #tooLarge(refusal: Refusal): JsonRpcError {
+    this.#guess(undefined)
+    const { message, status } = super.refusalError(refusal)
+    if (this.speech === undefined) return super.refusalError(refusal)
+    const metadata = { limit: 'MAX_BODY_BYTES' }
+    return new NativeError(JSON_RPC_CODES.INVALID_REQUEST, 'REQUEST_TOO_LARGE', message, {
+      metadata,
+      ...(status === undefined ? {} : { status }),
     })
   }
 

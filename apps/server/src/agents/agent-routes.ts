@@ -57,6 +57,7 @@ export function agentRoutes(
       agentTlsSkipVerify: a2a.agentTlsSkipVerify,
       addressPolicy,
       maxSseIdleSeconds: a2a.maxSseIdleSeconds,
+      streamLimits: { slowConsumerMs: a2a.slowConsumerSeconds * 1000 },
       native: a2a.native,
       taskIsolation: a2a.taskIsolation,
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),

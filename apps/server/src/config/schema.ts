@@ -388,7 +388,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       maxAgents: count(0, { description: 'Maximum number of registered agents; 0 is no limit.' }),
       maxInstances: integer(32, 1, 1_000, { description: 'Maximum number of instances of one agent.' }),
       maxSseIdleSeconds: integer(300, 0, 2_000_000, {
-        description: 'Time without an event of the agent after which a stream ends, in seconds; 0 is never.',
+        description:
+          'Time without an event or a comment of the agent after which a stream ends, in seconds; 0 is never.',
+      }),
+      slowConsumerSeconds: integer(30, 1, 2_000_000, {
+        description:
+          'Time for which the client of a stream of an agent may stop reading, in seconds. Then the stream ends.',
       }),
       trustedOrigins: trustedOriginsSetting({
         description:

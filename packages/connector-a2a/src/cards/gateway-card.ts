@@ -4,7 +4,7 @@ import { withoutUnsafeLinks } from '@signalbox/registry'
 
 import { defined, objectsOf, textOf, textsOf, without, withoutEmpty } from './card-members.ts'
 import type { InterfacePlace } from './interfaces.ts'
-import { interfacesV10, interfaceV03, tenantOf } from './interfaces.ts'
+import { interfacesV10, interfaceV03, tenantsOf } from './interfaces.ts'
 import type { CardSecurity } from './security.ts'
 import { ownSecurity, securityOfBoth, securityV10, securityWithAgents } from './security.ts'
 import { skillsOfBoth, skillsV10 } from './skills.ts'
@@ -74,7 +74,7 @@ function cardV10(original: JsonObject, context: CardContext): JsonObject {
     name: basics.name,
     description: basics.description,
     supportedInterfaces: [
-      ...interfacesV10(place, tenantOf(original), native),
+      ...interfacesV10(place, tenantsOf(original), native),
       ...(native && v03 ? [interfaceV03(place, native)] : []),
     ],
     provider: providerOf(original['provider']),
@@ -105,7 +105,7 @@ function cardOfBoth(original: JsonObject, context: CardContext): JsonObject {
     preferredTransport: v03['protocolBinding'],
     protocolVersion: '0.3.0',
     ...(extendedAgentCard === undefined ? {} : { supportsAuthenticatedExtendedCard: extendedAgentCard }),
-    supportedInterfaces: native ? [...interfacesV10(place, tenantOf(original), native), v03] : [v03],
+    supportedInterfaces: native ? [...interfacesV10(place, tenantsOf(original), native), v03] : [v03],
     capabilities: { ...declared, ...capabilities, ...(extendedAgentCard === undefined ? {} : { extendedAgentCard }) },
     ...securityOfBoth(securityOf(original, context)),
     skills: skillsOfBoth(original['skills'], { id: agentId, ...basics }),

@@ -17,20 +17,23 @@ function agentAddress({ base, agentId }: InterfacePlace): string {
 }
 
 /**
- * Returns the interfaces of A2A 1.0 at which the gateway serves an agent, the preferred one first.
+ * Returns the interfaces of A2A 1.0 at which the gateway serves an agent, the preferred one first: two for each `tenant`.
  * @param native `false` without official calls: the dialect has no HTTP+JSON binding
  */
 export function interfacesV10(
   place: InterfacePlace,
-  tenant: string | undefined,
+  tenants: readonly string[],
   native: boolean,
 ): readonly JsonObject[] {
   const url = agentAddress(place)
-  const shared = { ...(tenant === undefined ? {} : { tenant }), protocolVersion: '1.0' }
-  return [
-    { url, protocolBinding: 'JSONRPC', ...shared },
-    ...(native ? [{ url, protocolBinding: 'HTTP+JSON', ...shared }] : []),
-  ]
+  const shapes = tenants.length === 0 ? [{}] : tenants.map((tenant) => ({ tenant }))
+  return shapes.flatMap((tenant) => {
+    const shared = { ...tenant, protocolVersion: '1.0' }
+    return [
+      { url, protocolBinding: 'JSONRPC', ...shared },
+      ...(native ? [{ url, protocolBinding: 'HTTP+JSON', ...shared }] : []),
+    ]
+  })
 }
 
 /**
@@ -42,15 +45,15 @@ export function interfaceV03(place: InterfacePlace, native: boolean): JsonObject
 }
 
 /**
- * Returns the `tenant` that clients must name in requests to this agent: that of the interface at the
- * agent's registered `url`, or else of its first JSON-RPC interface.
+ * Returns each `tenant` of an agent, in the order of its card: those of the interfaces at the agent's registered `url`, or
+ * else at the url of the first interface, over JSON-RPC or over HTTP+JSON if there is no other.
  */
-export function tenantOf(card: JsonObject): string | undefined {
-  const { supportedInterfaces, url } = card
-  if (!Array.isArray(supportedInterfaces)) return undefined
-  const offered = supportedInterfaces.filter(
-    (one): one is JsonObject => isJsonObject(one) && one['protocolBinding'] === 'JSONRPC',
-  )
-  const tenant = (offered.find((one) => one['url'] === url) ?? offered[0])?.['tenant']
-  return typeof tenant === 'string' && tenant !== '' ? tenant : undefined
+export function tenantsOf({ supportedInterfaces, url }: JsonObject): readonly string[] {
+  if (!Array.isArray(supportedInterfaces)) return []
+  const all = supportedInterfaces.filter((one): one is JsonObject => isJsonObject(one))
+  const over = (binding: string): readonly JsonObject[] => all.filter((one) => one['protocolBinding'] === binding)
+  const offered = over('JSONRPC').length > 0 ? over('JSONRPC') : over('HTTP+JSON')
+  const at = offered.some((one) => one['url'] === url) ? url : offered[0]?.['url']
+  const tenants = offered.filter((one) => one['url'] === at).map((one) => one['tenant'])
+  return [...new Set(tenants.filter((tenant): tenant is string => typeof tenant === 'string' && tenant !== ''))]
 }

@@ -43,6 +43,11 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number | undefined
 }
 
+/** Returns the details that name the setting of a limit, if there is one. */
+export function limitDetails(setting: string | undefined): ErrorDetails {
+  return setting === undefined ? {} : { metadata: { limit: setting } }
+}
+
 /**
  * Returns `error.data` as A2A 1.0 defines it: an array, whose first element names the reason. Clients look for the
  * reason in that array only.

@@ -50,7 +50,12 @@ export interface StreamFailure {
   readonly code: number
   readonly message: string
   /** The code and the reason for a client that speaks an official version of A2A. */
-  readonly native: { readonly code: number; readonly reason: string }
+  readonly native: {
+    readonly code: number
+    readonly reason: string
+    /** The setting of the limit that was reached. */
+    readonly setting?: string
+  }
 }
 
 /** Returns the `task.error` event for an error that Signalbox raises. */

@@ -27,7 +27,7 @@ export const STREAM_FAILURES = {
   IDLE: {
     code: JSON_RPC_CODES.AGENT_TIMEOUT,
     message: 'stream idle timeout',
-    native: { code: INTERNAL, reason: 'STREAM_IDLE' },
+    native: { code: INTERNAL, reason: 'STREAM_IDLE', setting: 'CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS' },
   },
   TIMED_OUT: {
     code: JSON_RPC_CODES.AGENT_TIMEOUT,
@@ -39,7 +39,11 @@ export const STREAM_FAILURES = {
     message: 'stream interrupted',
     native: { code: INTERNAL, reason: 'STREAM_INTERRUPTED' },
   },
-  SLOW_CONSUMER: { code: INTERNAL, message: 'slow consumer', native: { code: INTERNAL, reason: 'SLOW_CONSUMER' } },
+  SLOW_CONSUMER: {
+    code: INTERNAL,
+    message: 'slow consumer',
+    native: { code: INTERNAL, reason: 'SLOW_CONSUMER', setting: 'CONNECTORSA2_A_SLOW_CONSUMER_SECONDS' },
+  },
   EXPIRED: {
     code: JSON_RPC_CODES.AUTHENTICATION_FAILED,
     message: 'Authentication failed',

@@ -293,3 +293,19 @@ test('A20 - card: links that are not http or https are left out of every shape',
   const original = { ...V10, provider: { organization: 'Us', url }, documentationUrl: url, iconUrl: url, icon_url: url }
   for (const card of [pure(original), both(original)]) expect(JSON.stringify(card)).not.toContain('javascript')
 })
+
+test('A20 - card: an agent with two tenants at its url shows both, each over both bindings', () => {
+  const url = 'http://10.0.0.7/rpc'
+  const at = (tenant: string) => ({ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0', tenant })
+  const card = { name: 'One', url, supportedInterfaces: [at('acme'), at('other'), at('acme')] }
+  for (const shown of [pure(card, { v03: false }), both(card)]) {
+    const interfaces = shown['supportedInterfaces'] as readonly { tenant?: string; protocolBinding: string }[]
+    const offered = interfaces.filter(({ tenant }) => tenant !== undefined)
+    expect(offered.map(({ tenant, protocolBinding }) => [tenant, protocolBinding])).toEqual([
+      ['acme', 'JSONRPC'],
+      ['acme', 'HTTP+JSON'],
+      ['other', 'JSONRPC'],
+      ['other', 'HTTP+JSON'],
+    ])
+  }
+})

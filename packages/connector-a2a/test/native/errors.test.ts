@@ -199,7 +199,7 @@ test('native - errors: a body that is too large, of another type, encoded, or no
     return [status, error.code, error.data?.[0]?.reason]
   }
   const body = '{"jsonrpc":"2.0","id":1,"method":"SendMessage"}'
-  expect(await send(`"${'x'.repeat(2_000)}"`, {})).toEqual([413, -32600, undefined])
+  expect(await send(`"${'x'.repeat(2_000)}"`, {})).toEqual([413, -32600, 'REQUEST_TOO_LARGE'])
   expect(await send(body, { 'content-type': 'text/plain' })).toEqual([200, -32005, 'CONTENT_TYPE_NOT_SUPPORTED'])
   expect(await send(body, { 'content-encoding': 'gzip' })).toEqual([415, -32600, undefined])
   expect(await send('{', {})).toEqual([200, -32700, undefined])

@@ -142,7 +142,7 @@ test('rest - errors: bodies, parameters and versions that cannot be forwarded', 
   expect(await send('{}', text)).toEqual([...invalid, 'CONTENT_TYPE_NOT_SUPPORTED', A2A])
   expect(await send('{}', text, 'POST /tasks/t:cancel')).toEqual([...invalid, 'CONTENT_TYPE_NOT_SUPPORTED', A2A])
   expect(await send('{}', { 'content-encoding': 'gzip' })).toEqual([415, 'INVALID_ARGUMENT', 'INVALID_REQUEST', A2A])
-  expect(await send(`"${'x'.repeat(20_000)}"`)).toEqual([413, 'INVALID_ARGUMENT', 'INVALID_REQUEST', A2A])
+  expect(await send(`"${'x'.repeat(20_000)}"`)).toEqual([413, 'INVALID_ARGUMENT', 'REQUEST_TOO_LARGE', 'signalbox'])
   const version = { 'a2a-version': '2.0' }
   expect(await send('{}', version)).toEqual([400, 'FAILED_PRECONDITION', 'VERSION_NOT_SUPPORTED', A2A])
   for (const query of ['historyLength=many', 'historyLength=1.5', 'pageSize=99999999999', 'includeArtifacts=yes']) {

@@ -139,6 +139,23 @@ describe('A9 - an agent that answers with plain JSON', () => {
 })
 
 describe('A9 - idle streams and refusals', () => {
+  test('A9 - a stream whose agent sends only comments is not idle', async () => {
+    // The comments come for three times as long as a silent agent would have.
+    const agent = await startAgent((response) => {
+      beginStream(response)
+      const comments = setInterval(() => response.write(': working\n\n'), 20)
+      setTimeout(() => {
+        clearInterval(comments)
+        response.end(taskEvent('done', 'finished'))
+      }, 1_500)
+    })
+    const host = await openHost(agent.url, { idleMs: 500, limits: { heartbeatMs: 100 } })
+    const client = await StreamClient.open(host.base)
+    expect((await client.all()).map(({ event, envelope: { payload } }) => [event, payload])).toEqual([
+      ['task.done', 'finished'],
+    ])
+  })
+
   test('A9 - an idle stream ends with an error, and the agent is notified', async () => {
     const agent = await startAgent((response) => void beginStream(response).write(taskEvent('status', 1)))
     const host = await openHost(agent.url, { idleMs: 500, keepAliveMs: 10 })

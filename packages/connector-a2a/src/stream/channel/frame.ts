@@ -28,6 +28,8 @@ export interface Heartbeat {
   readonly kind: 'heartbeat'
   /** The number of the last frame sent, so that the loss of the last frames is detected as well. */
   readonly last: number
+  /** True if the agent has sent bytes, such as a comment, since the last message. */
+  readonly alive: boolean
 }
 
 const NO_BODY = new Uint8Array(0)
@@ -41,8 +43,8 @@ export function encodeFrame({ number, body, more, ask, cut, end }: Omit<StreamFr
   return { body, tags }
 }
 
-export function encodeHeartbeat(last: number): MessageInput {
-  return { body: NO_BODY, tags: { beat: String(last) } }
+export function encodeHeartbeat({ last, alive }: Omit<Heartbeat, 'kind'>): MessageInput {
+  return { body: NO_BODY, tags: { beat: String(last), ...(alive ? { alive: '1' } : {}) } }
 }
 
 /**
@@ -50,12 +52,12 @@ export function encodeHeartbeat(last: number): MessageInput {
  * publishes here.
  */
 export function decodeFrame({ body, tags }: Pick<Message, 'body' | 'tags'>): StreamFrame | Heartbeat | undefined {
-  const { n, beat, more, ask, cut, end } = tags
+  const { n, beat, alive, more, ask, cut, end } = tags
   if (n !== undefined) {
     const number = Number(n)
     return { kind: 'frame', number, body, more: more === '1', ask: ask === '1', cut: cut === '1', end: decodeEnd(end) }
   }
-  return beat === undefined ? undefined : { kind: 'heartbeat', last: Number(beat) }
+  return beat === undefined ? undefined : { kind: 'heartbeat', last: Number(beat), alive: alive === '1' }
 }
 
 function decodeEnd(end: string | undefined): EndMark | undefined {

@@ -141,7 +141,12 @@ export class ClientStream implements AgentStream, Timed {
     else if (now - this.#receiver.lastHeard >= this.#limits.silenceMs) this.#fail(STREAM_FAILURES.INTERRUPTED)
     else if (this.#blockedSince !== undefined) {
       if (now - this.#blockedSince >= this.#limits.slowConsumerMs) this.#fail(STREAM_FAILURES.SLOW_CONSUMER)
-    } else if (this.#idleMs > 0 && now - this.#lastEvent >= this.#idleMs) this.#fail(STREAM_FAILURES.IDLE)
+    } else if (this.#idleMs > 0 && now - this.#agentLife >= this.#idleMs) this.#fail(STREAM_FAILURES.IDLE)
+  }
+
+  /** An agent that sends comments works, although it has no event. */
+  get #agentLife(): number {
+    return Math.max(this.#lastEvent, this.#receiver.agentHeard)
   }
 
   /** @inheritdoc Rejects the promise for the end of the stream, and cuts off the client's response. */

@@ -9,6 +9,7 @@ export class FrameReceiver {
   #last = 0
   #gap = false
   #lastHeard = performance.now()
+  #agentHeard = 0
   #onChange: (() => void) | undefined
 
   /** Receives the messages of the stream's channel. */
@@ -17,6 +18,7 @@ export class FrameReceiver {
     if (received === undefined || this.#gap) return
     this.#lastHeard = performance.now()
     if (received.kind === 'heartbeat') {
+      if (received.alive) this.#agentHeard = this.#lastHeard
       if (received.last <= this.#last) return
       this.#gap = true
     } else {
@@ -35,6 +37,11 @@ export class FrameReceiver {
   /** The time of the last message of the agent's node, as a value of `performance.now()`. */
   get lastHeard(): number {
     return this.#lastHeard
+  }
+
+  /** The last time when a heartbeat said that the agent had sent bytes without an event; 0 for never. */
+  get agentHeard(): number {
+    return this.#agentHeard
   }
 
   /**

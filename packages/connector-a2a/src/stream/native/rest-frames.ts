@@ -1,6 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
 
-import { errorDetails } from '../../native/error-info.ts'
+import { errorDetails, limitDetails } from '../../native/error-info.ts'
 import { agentRestError, restErrorText } from '../../rest/rest-error.ts'
 import { parseForTranslation } from '../../wire/index.ts'
 import type { NativeFrames } from './native-frames.ts'
@@ -13,8 +13,11 @@ export const REST_FRAMES: NativeFrames = {
     const error = parseForTranslation(fromBytes(content))
     return errorEvent(asBytes(restErrorText(agentRestError(isJsonObject(error) ? error : {}))))
   },
-  failure({ message, native: { code, reason } }) {
-    return { text: errorEvent(restErrorText({ code, message, reason, details: errorDetails(reason) })), code }
+  failure({ message, native: { code, reason, setting } }) {
+    return {
+      text: errorEvent(restErrorText({ code, message, reason, details: errorDetails(reason, limitDetails(setting)) })),
+      code,
+    }
   },
 }
 

@@ -1,6 +1,6 @@
 import { errorText } from '@signalbox/http-kit'
 
-import { errorDetails } from '../../native/error-info.ts'
+import { errorDetails, limitDetails } from '../../native/error-info.ts'
 import type { StreamForm } from '../stream-form.ts'
 import type { NativeFrames } from './native-frames.ts'
 import { asBytes } from './native-frames.ts'
@@ -8,8 +8,8 @@ import { asBytes } from './native-frames.ts'
 /** Returns the form of a stream whose events are JSON-RPC responses with this id, JSON source text. */
 export function rpcForm(id: string): StreamForm {
   return {
-    failure({ message, native: { code, reason } }) {
-      return { text: `data: ${errorText(id, code, message, errorDetails(reason))}\n\n`, code }
+    failure({ message, native: { code, reason, setting } }) {
+      return { text: `data: ${errorText(id, code, message, errorDetails(reason, limitDetails(setting)))}\n\n`, code }
     },
   }
 }

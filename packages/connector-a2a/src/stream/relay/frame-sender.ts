@@ -45,6 +45,7 @@ export class FrameSender implements BudgetWaiter {
   #onWayBytes = 0
   #sent = 0
   #nextBeat: number
+  #agentHeard = false
   #flushing = false
   #ended = false
   #over = false
@@ -115,11 +116,17 @@ export class FrameSender implements BudgetWaiter {
     this.#send()
   }
 
+  /** Records that the agent has sent bytes; the next heartbeat says so. */
+  heard(): void {
+    this.#agentHeard = true
+  }
+
   /** Sends a heartbeat when one is due. */
   beat(now: number): void {
     if (now < this.#nextBeat || this.#over) return
     this.#nextBeat = now + this.#options.limits.heartbeatMs
-    this.#publish(encodeHeartbeat(this.#sent))
+    this.#publish(encodeHeartbeat({ last: this.#sent, alive: this.#agentHeard }))
+    this.#agentHeard = false
   }
 
   /** Stops sending, and releases the stream's share of the budget. Idempotent. */

@@ -27,6 +27,8 @@ export interface EventSink {
   push(text: string, end?: EndMark): void
   /** Sends the text that was pushed in this event-loop tick. */
   flush(): void
+  /** Records that the agent has sent bytes, which need not be an event. */
+  heard(): void
   /** True while reading must stop. */
   readonly blocked: boolean
   /** The bytes that wait for credit. */
@@ -167,6 +169,7 @@ export class Upstream {
   }
 
   #take(chunk: Buffer): void {
+    this.#sink.heard()
     if (this.#terminated) this.#linger(chunk)
     else if (this.#reader === undefined) this.#collect(chunk)
     else this.#read(chunk)

@@ -2,13 +2,13 @@ import { isJsonObject } from '@signalbox/http-kit'
 import type { AgentCard, WireVersion } from '@signalbox/registry'
 import { agentInstances, agentOptions, isRestOnly } from '@signalbox/registry'
 
-import { tenantOf } from '../../cards/interfaces.ts'
+import { tenantsOf } from '../../cards/interfaces.ts'
 
 const VERSIONS: readonly WireVersion[] = ['1.0', '0.3']
 
 /** The versions of A2A that an agent speaks: as its card declares them, or as its answers show. */
 export class AgentWire {
-  /** The `tenant` that requests of A2A 1.0 name. */
+  /** The `tenant` in translated requests: those of A2A 0.3 name none. */
   readonly tenant: string | undefined
   /** True for an agent that speaks the HTTP+JSON binding of A2A 1.0 alone. */
   readonly rest: boolean
@@ -19,7 +19,7 @@ export class AgentWire {
   readonly #card: string
 
   constructor(card: AgentCard) {
-    this.tenant = tenantOf(card)
+    this.tenant = tenantsOf(card)[0]
     this.rest = isRestOnly(card)
     this.#declared = this.rest ? new Set(['1.0']) : declaredVersions(card)
     this.#card = textOf(card)
