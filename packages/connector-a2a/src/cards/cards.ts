@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { BaseUrl, JsonObject, PublicDocument } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
-import type { AgentCard, AgentOptions } from '@signalbox/registry'
+import type { AgentCard } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import type { Platform } from '../options.ts'

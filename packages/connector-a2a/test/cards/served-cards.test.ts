@@ -5,7 +5,6 @@ import { text } from 'node:stream/consumers'
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
 import { DefaultAgentCardResolver as V03CardResolver } from 'a2a-js-sdk-v03/client'
 import { readPublicUrl } from '@signalbox/http-kit'
-import { agentOptions } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { Cards } from '../../src/cards/cards.ts'
