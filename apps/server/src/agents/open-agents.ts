@@ -94,7 +94,7 @@ export async function openAgents(
 }
 
 /** Returns the authorities and the proxy of all calls to agents. */
-export function outboundOf({ agentCaFile, agentProxyUrl }: Config['connectors']['a2a']): {
+function outboundOf({ agentCaFile, agentProxyUrl }: Config['connectors']['a2a']): {
   readonly ca?: ReturnType<typeof agentAuthorities>
   readonly proxyUrl?: string
 } {

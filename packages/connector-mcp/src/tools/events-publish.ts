@@ -31,8 +31,10 @@ export const eventsPublish = defineTool({
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
     const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
     const name = JSON.stringify(channel)
+    // The event is published: if the number is not known, that is no failure of the call.
+    const subscribers = await broker.channels.subscribers('events', channel).catch(() => undefined)
     const hint =
-      (await broker.channels.subscribers('events', channel)) === 0
+      subscribers === 0
         ? `This node knows 0 subscribers of events channel ${name}, so the event probably reached none. It is not stored: for events that must not be lost, use events_store_publish.`
         : undefined
     return notedConfirmation(`Event published to channel ${name}.`, { channel, id }, hint)
