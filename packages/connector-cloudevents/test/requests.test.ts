@@ -63,7 +63,7 @@ test('CE-10, CE-11, CE-22 - requests: an MCP client is answered by a subscriber 
   })
   expect(await query).toMatchObject({
     isError: false,
-    content: [{ type: 'text', text: '{"price":12345678901234567890.10}' }],
+    content: [{ type: 'text', text: '{"price":12345678901234567890.10}' }, { text: expect.stringContaining('ce_id') }],
   })
   expect(connector.pendingRequests()).toBe(0)
 })
