@@ -176,14 +176,14 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expectQuiet(watched)
   })
 
-  test('console - all text of users is text: markup, bidi controls, 10 MB bodies and 10,000 tags', async () => {
+  test('console - all text of users is text: markup, bidi controls, 10 MB bodies and 256 tags', async () => {
     await server.tool('queue_send', {
       channel: 'hostile',
       body: EVIL,
       metadata: EVIL,
       tags: { [EVIL]: EVIL, dlq_source: EVIL },
     })
-    const tags = Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`tag-${index}`, 'x'.repeat(20)]))
+    const tags = Object.fromEntries(Array.from({ length: 256 }, (_, index) => [`tag-${index}`, 'x'.repeat(800)]))
     await server.tool('queue_send', { channel: 'hostile', body: 'many tags', tags })
     await server.tool('queue_send', { channel: 'hostile', body: 'x'.repeat(9_900_000) })
     const watched = await open('channels/queues/hostile')
