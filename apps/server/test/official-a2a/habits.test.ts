@@ -180,7 +180,7 @@ test.each(['v10', 'v03'])(
   },
 )
 
-test('A24 - habits: errors of an agent of 0.3 are errors of 1.0, and refused streams are JSON', async () => {
+test('official calls - habits: errors of an agent of 0.3 are errors of 1.0, and refused streams are JSON', async () => {
   const { id: finished } = resultOf(
     await post(
       'v03/v0.3',
