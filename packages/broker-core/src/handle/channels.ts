@@ -142,11 +142,13 @@ export class Channels {
 
   /** Returns `true` if the caller may list such a channel, and there is none. Fast, from memory. */
   isMissing(type: ChannelType, channel: string): boolean {
+    assertNames(type, channel)
     return !this.#access.engine.channels.exists(type, channel) && this.#access.sees(type, channel)
   }
 
   /** Returns the number of subscribers that this node knows; `undefined` if the caller may not list the channel. */
   async subscribers(type: ChannelType, channel: string): Promise<number | undefined> {
+    assertNames(type, channel)
     const { engine } = this.#access
     return this.#access.sees(type, channel)
       ? ((await engine.channels.info(type, channel))?.subscribers ?? 0)
@@ -155,6 +157,7 @@ export class Channels {
 
   /** Returns the CHANNEL_NOT_FOUND error for a channel, with {@link elsewhere}. */
   async notFound(type: ChannelType, channel: string): Promise<BrokerError> {
+    assertNames(type, channel)
     const types = this.#otherTypes(type, channel)
     const elsewhere = await this.elsewhere(type, channel)
     return new BrokerError(
@@ -169,6 +172,7 @@ export class Channels {
    * type, if the caller may list them.
    */
   async elsewhere(type: ChannelType, channel: string): Promise<string | undefined> {
+    assertNames(type, channel)
     const types = this.#otherTypes(type, channel)
     if (types.length > 0) return `the name exists as ${types.join(' and ')}`
     const similar = await this.#similar(type, channel)
@@ -231,4 +235,10 @@ function withActivity(state: ChannelState): ChannelInfo {
 
 function withoutNumbers(name: string): string {
   return name.replaceAll(/\d+/g, '#')
+}
+
+/** @throws BrokerError ARGUMENT_INVALID for a type or a name that is none */
+function assertNames(type: unknown, channel: unknown): void {
+  if (CHANNEL_TYPES.some((known) => known === type) && typeof channel === 'string') return
+  throw new BrokerError('ARGUMENT_INVALID', 'type or channel is invalid; allowed are a channel type and a name')
 }
