@@ -61,18 +61,26 @@ describe.each(OAUTH_CLIENTS)('$name', ({ version, stepsUp, unauthorized, create 
 
   const past = Math.floor(Date.now() / 1000) - 60
   describe.each([
-    ['an expired token', (resource: string) => ({ aud: resource, exp: past })],
-    ['a token for another server', () => ({ aud: 'https://other.example.com/mcp' })],
-    ['a token without audience', () => ({})],
-    ['a token of another issuer', (resource: string) => ({ aud: resource, iss: 'https://evil.example.com' })],
-  ])('%s', (_name, claims) => {
+    ['an expired token', (resource: string) => ({ aud: resource, exp: past }), 'it has expired (exp)'],
+    [
+      'a token for another server',
+      () => ({ aud: 'https://other.example.com/mcp' }),
+      'it is for another resource (aud)',
+    ],
+    ['a token without audience', () => ({}), 'it is for another resource (aud)'],
+    [
+      'a token of another issuer',
+      (resource: string) => ({ aud: resource, iss: 'https://evil.example.com' }),
+      'it is of another issuer (iss)',
+    ],
+  ])('%s', (_name, claims, reason) => {
     test('S10 - the client gets 401 invalid_token, refreshes silently, or asks its user again', async () => {
       const { as, url, resource, metadata } = await serveProtected()
       const { client, connection: first } = await loggedIn(url)
       // A connection may still be opening its stream, which would use the next token.
       await first.close()
       const bad = await as.sign({ ...claims(resource), scope: SCOPE })
-      const challenge = `Bearer error="invalid_token", ${metadata}, scope="${SCOPE}"`
+      const challenge = `Bearer error="invalid_token", error_description="${reason}", ${metadata}, scope="${SCOPE}"`
       client.replaceToken(bad, true)
       const connection = await client.connect()
       expect(await connection.call('queue_send', SEND)).toBe(true)

@@ -98,12 +98,12 @@ export interface OAuthClientKind {
   readonly create: (url: URL) => OAuthClient
 }
 
-/** Returns a `fetch` that notes the answers of one URL without success. */
+/** Returns a `fetch` that notes with which answers one URL refuses the credentials of requests. */
 function noting(url: URL, refused: SeenAnswer[]): typeof fetch {
   return async (input, init) => {
     const response = await fetch(input, init)
     const asked = input instanceof Request ? input.url : input.toString()
-    if (asked === url.href && !response.ok) {
+    if (asked === url.href && [401, 403].includes(response.status)) {
       const seen = { status: response.status, challenge: response.headers.get('www-authenticate') }
       // Clients of older revisions send the same request twice: they also try to open a stream.
       if (!refused.some(({ status, challenge }) => status === seen.status && challenge === seen.challenge)) {
