@@ -260,6 +260,42 @@ test('A29 - instances: a context that an instance has named stays with it', asyn
   }
 })
 
+test('A29 - instances: the newest task comes first although most of a page of one instance was listed before', async () => {
+  const host = await openGateway()
+  // The first has the three newest tasks, then each in turn.
+  const times = { a: [20, 19, 18, 16, 14, 12], b: [17, 15, 13, 11, 10, 9] }
+  for (const [id, own] of Object.entries(times)) {
+    const agent = await startAgent(({ body }, response) => {
+      const { id: rpcId, params } = JSON.parse(body) as {
+        id: unknown
+        params: { pageToken?: string; pageSize: number }
+      }
+      const from = Number(params.pageToken || 0)
+      const next = from + params.pageSize
+      const tasks = own.slice(from, next).map((second) => {
+        const timestamp = new Date(second * 1_000).toISOString()
+        return { id: `${id}-${second}`, contextId: 'c', status: { state: 'TASK_STATE_COMPLETED', timestamp } }
+      })
+      const nextPageToken = next < own.length ? `${next}` : ''
+      json(
+        response,
+        JSON.stringify({ jsonrpc: '2.0', id: rpcId, result: { tasks, nextPageToken, totalSize: own.length } }),
+      )
+    })
+    await join(host, id, agent.url)
+  }
+  const seen: number[] = []
+  let pageToken = ''
+  do {
+    const answer: unknown = await host.call('echo', { pageSize: 4, pageToken }, 'ListTasks')
+    const { result } = answer as { result: { tasks: { id: string }[]; nextPageToken: string; totalSize: number } }
+    expect([result.tasks.length <= 4, result.totalSize]).toEqual([true, 12])
+    seen.push(...result.tasks.map((task) => Number(task.id.slice(2))))
+    pageToken = result.nextPageToken
+  } while (pageToken !== '')
+  expect(seen).toEqual([20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9])
+})
+
 test('A10, A29 - instances: stream_cancel goes to the instance of the stream', async () => {
   const host = await openGateway()
   const agents = await threeInstances(host)

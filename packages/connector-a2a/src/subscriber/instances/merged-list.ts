@@ -100,15 +100,12 @@ export class MergedList {
     })
   }
 
-  /** Returns the answer: the newest tasks of all instances, or the failure if no instance has answered. */
+  /** Returns the answer: the newest tasks of all instances, fewer than asked for where an instance has to be asked again, or the failure if no instance has answered. */
   result(): CallResult {
     if (this.#pages.length === 0 && this.#failure !== undefined) return this.#failure
     const pageSize = memberOf(this.#params, 'pageSize')
     const size = isPageSize(pageSize) ? pageSize : DEFAULT_PAGE_SIZE
-    const newest = this.#pages
-      .flatMap((page) => page.tasks.map((task) => ({ page, task, time: timeOf(task) })))
-      .toSorted((one, other) => other.time - one.time)
-      .slice(0, size)
+    const newest = mergedTasks(this.#pages, size)
     const positions = new Map(this.#positions)
     for (const page of this.#pages) {
       const taken = newest.filter((entry) => entry.page === page).length
@@ -127,6 +124,27 @@ export class MergedList {
   #positionOf(instanceId: string): Position {
     return this.#positions.get(instanceId) ?? BEGIN
   }
+}
+
+/**
+ * Returns the tasks of the pages, the newest first, each page in its own order; at most `size`, and fewer where a page ends whose
+ * instance has more: the next of its tasks may be newer than those of the others.
+ */
+function mergedTasks(pages: readonly InstancePage[], size: number): { page: InstancePage; task: JsonObject }[] {
+  const heads = new Map(pages.map((page) => [page, 0]))
+  const merged: { page: InstancePage; task: JsonObject }[] = []
+  while (merged.length < size) {
+    let newest: { page: InstancePage; task: JsonObject } | undefined
+    for (const [page, head] of heads) {
+      const task = page.tasks[head]
+      if (task === undefined && page.next !== '') return merged
+      if (task !== undefined && (newest === undefined || timeOf(task) > timeOf(newest.task))) newest = { page, task }
+    }
+    if (newest === undefined) return merged
+    merged.push(newest)
+    heads.set(newest.page, (heads.get(newest.page) ?? 0) + 1)
+  }
+  return merged
 }
 
 function after({ at, tasks, next }: InstancePage, taken: number): Position {
