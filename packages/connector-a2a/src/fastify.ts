@@ -33,7 +33,7 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
     const encoded = encodedTail(request.raw, segmentsOf(request.routeOptions.url))
     endpoint.handlePath(path, encoded, request.raw, reply.raw, takeOver(reply))
   }
-  const platformCard = served((request, response, headers) => endpoint.platformCard(request, response, headers))
+  const rootCard = served((request, response, headers) => endpoint.rootCard(request, response, headers))
   const keySet = served((request, response, headers) => endpoint.keySet(request, response, headers))
   return withPlugin(
     connector,
@@ -41,7 +41,7 @@ export function a2aConnector(dependencies: A2aDependencies, options: A2aConnecto
       ['/a2a', agent],
       // Not a parameter: the host's router bounds the length of those, and answers 404 for a longer one.
       ['/a2a/*', agent],
-      [CARD_PATH, platformCard],
+      [CARD_PATH, rootCard],
       // The host may publish its own keys at this path.
       ...(hasKeys ? [[KEY_SET_PATH, keySet] as const] : []),
     ],

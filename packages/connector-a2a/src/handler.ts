@@ -147,7 +147,7 @@ export class A2aEndpoint {
 
   handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
     const path = pathOf(request)
-    if (path === CARD_PATH) this.platformCard(request, response, headers)
+    if (path === CARD_PATH) this.rootCard(request, response, headers)
     else if (path === KEY_SET_PATH && this.#options.cardKeys !== undefined) this.keySet(request, response, headers)
     else if (path === BASE) this.handlePath('', '', request, response, headers)
     else if (path.startsWith(`${BASE}/`)) {
@@ -289,8 +289,14 @@ export class A2aEndpoint {
     )
   }
 
-  platformCard(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
-    this.#contain(response, () => this.cards.platform(request, response, headers))
+  /** Answers at the root of the host: with the card of the root agent, or else with the platform's own. */
+  rootCard(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
+    const { rootAgentId } = this.#options
+    const agent = rootAgentId === undefined ? undefined : this.#registry.get(rootAgentId)
+    this.#contain(response, () => {
+      if (agent === undefined) this.cards.platform(request, response, headers)
+      else this.cards.agent(agent, request, response, headers)
+    })
   }
 
   keySet(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {

@@ -87,6 +87,11 @@ export interface A2aConnectorOptions extends ConnectorOptions {
   /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
   /**
+   * The agent whose card `/.well-known/agent-card.json` shows while it is registered, for clients that read a card
+   * only at the root of a host. @default the platform's own card
+   */
+  readonly rootAgentId?: string
+  /**
    * The server's URL for clients, such as `https://broker.example.com`, which cards name. An absolute http
    * or https URL without query, fragment and credentials. @default the scheme and host of each request
    */
@@ -103,7 +108,7 @@ export interface A2aConnectorOptions extends ConnectorOptions {
 
 /** Options of the Fastify plugin alone, and those that have no default or another type when resolved. */
 type Unresolved = 'drainMs' | 'runHostHooks' | 'platform' | Absent
-type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUrl' | 'cardKeys'
+type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUrl' | 'cardKeys' | 'rootAgentId'
 
 export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
   Pick<A2aConnectorOptions, Absent> & { readonly platform: Platform }
@@ -123,6 +128,7 @@ const OPTION_TYPES: OptionTypes<A2aConnectorOptions> = {
   native: 'text',
   taskIsolation: 'text',
   platform: 'object',
+  rootAgentId: 'text',
   publicUrl: 'text',
   cardKeys: 'object',
   hooks: 'object',

@@ -61,6 +61,17 @@ test("CARD-2 - card: an agent's card is the registry's at the gateway's address,
   expect(host.finished).toEqual([])
 })
 
+test('card - the root of the host shows the card of the root agent while that is registered', async () => {
+  const host = await openGateway({ rootAgentId: 'agent-1' })
+  const root = async () => (await fetch(`${host.base}/.well-known/agent-card.json`)).json()
+  expect(await root()).toMatchObject({ name: 'signalbox' })
+  await host.register('agent-1', 'http://127.0.0.1:1/')
+  const own = await fetch(`${host.base}/a2a/agent-1/.well-known/agent-card.json`)
+  expect(await root()).toEqual(await own.json())
+  await host.deregister('agent-1')
+  expect(await root()).toMatchObject({ name: 'signalbox' })
+})
+
 test('CARD-3 - card: a request with the current ETag gets 304, until the card changes', async () => {
   const host = await openGateway()
   await host.register('agent-1', 'http://127.0.0.1:1/')

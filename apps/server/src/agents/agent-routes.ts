@@ -65,6 +65,7 @@ export function agentRoutes(
       // As for /mcp.
       runHostHooks: false,
       platform: { version: VERSION },
+      ...(a2a.rootAgent === '' ? {} : { rootAgentId: a2a.rootAgent }),
       ...(config.publicUrl === '' ? {} : { publicUrl: config.publicUrl }),
       cardKeys,
       hooks: {

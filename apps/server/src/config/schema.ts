@@ -370,6 +370,13 @@ export const CONFIG_SCHEMA = group('Signalbox', {
         description:
           'With authentication, a task of an agent belongs to the caller that began it. `records`: tasks without a record of their caller, begun by the agent itself or by an older version, are open to all callers; `strict`: they are hidden; `off`: callers share all tasks.',
       }),
+      rootAgent: Type.String({
+        default: '',
+        pattern: '^(?:[a-z0-9][a-z0-9-]{0,126}[a-z0-9])?$',
+        allowed: 'an agent_id; empty is none',
+        description:
+          'The id of an agent whose card `/.well-known/agent-card.json` shows while it is registered, for clients that read a card only at the root of a host. Empty: the card of Signalbox.',
+      }),
       agentTtlSeconds: integer(300, 0, 2_000_000, {
         description:
           'Time without a heartbeat or registration after which an agent is removed, in seconds; 0 is never.',

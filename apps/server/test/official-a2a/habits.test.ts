@@ -212,3 +212,15 @@ test('official calls - habits: errors of an agent of 0.3 are errors of 1.0, and 
     expect([response.status, response.headers.get('content-type')]).toEqual([status, 'application/json'])
   }
 })
+
+test('official calls - root: clients that know only the host call the agent that the setting names', async () => {
+  await using host = await startGateway({ connectors: { a2a: { rootAgent: 'v10' } } })
+  await registerOfficial(host.http, agents, 'v10')
+  const answers = await Promise.all(
+    Object.values(CONNECT).map(async (connect) => {
+      const client = await connect(`${host.http}/`)
+      return JSON.stringify(await client.send({ parts: [{ text: 'through the root' }] }))
+    }),
+  )
+  for (const answer of answers) expect(answer).toContain('through the root')
+})
