@@ -2,11 +2,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import { createBroker, encodeText } from '@signalbox/broker-core'
-import { a2aConnector } from '@signalbox/connector-a2a'
+import { a2aConnector, AgentRequests } from '@signalbox/connector-a2a'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { AdmissionControl } from '@signalbox/http-kit'
-import { AgentRequests, openRegistry } from '@signalbox/registry'
+import { openRegistry } from '@signalbox/registry'
 import { until } from '@signalbox/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 

@@ -16,7 +16,7 @@ import {
   refuseBody,
   failureHook,
 } from '@signalbox/http-kit'
-import type { AgentRequests } from '@signalbox/registry'
+import type { AgentRequests } from './requests/agent-requests.ts'
 import { AgentConnections, isAgentId } from '@signalbox/registry'
 
 import type { AgentLookup } from './agent-lookup.ts'

@@ -1,5 +1,6 @@
 import { AdmissionControl, HeldBytes } from '@signalbox/http-kit'
-import type { AgentQuery, AgentReply } from '@signalbox/registry'
+import type { AgentQuery } from '../src/requests/agent-query.ts'
+import type { AgentReply } from '../src/requests/agent-reply.ts'
 import { AgentAddressPolicy, AgentConnections, AgentTarget } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 
-import { agentChannel } from '@signalbox/registry'
+import { agentChannel } from '../src/requests/agent-query.ts'
 import { expect, test } from 'vitest'
 
 import { echo, startAgent } from './agents.ts'

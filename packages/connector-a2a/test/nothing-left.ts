@@ -1,4 +1,4 @@
-import { agentChannel, WIRE_CHANNEL } from '@signalbox/registry'
+import { agentChannel, WIRE_CHANNEL } from '../src/requests/agent-query.ts'
 import { expect, onTestFinished } from 'vitest'
 import { random } from '@signalbox/testkit/random'
 import { until } from '@signalbox/testkit/until'

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
-import type { AgentReply } from '@signalbox/registry'
+import type { AgentReply } from '../src/requests/agent-reply.ts'
 import { AgentAddressPolicy } from '@signalbox/registry'
 import { expect, onTestFinished, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'

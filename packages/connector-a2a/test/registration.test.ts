@@ -1,4 +1,4 @@
-import { agentChannel } from '@signalbox/registry'
+import { agentChannel } from '../src/requests/agent-query.ts'
 import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 

@@ -73,9 +73,9 @@ export interface AgentReply {
   /** The reason if `executed` is `false`; otherwise empty. */
   readonly error: string
   /** The reason if there is no response to pass on: `too_large`, `invalid_response`, `busy`, or another. */
-  readonly failure?: string
+  readonly failure?: string | undefined
   /** `true` if it is certain that the agent did not get the request. */
-  readonly unsent?: boolean
+  readonly unsent?: boolean | undefined
   /** HTTP status of the agent's response; 0 without a response. */
   readonly status: number
   /** The unchanged bytes of the agent's response. */

@@ -1,13 +1,13 @@
 import { Buffer } from 'node:buffer'
 
 import { isJsonObject, JsonRpcError, readJson } from '@signalbox/http-kit'
-import { decodeAgentQuery } from '@signalbox/registry'
 import * as fc from 'fast-check'
 
 import { agentAnswer } from '../../../packages/connector-a2a/src/gateway/agent-answer.ts'
 import { callerHeaders } from '../../../packages/connector-a2a/src/gateway/caller-headers.ts'
 import { streamRequest } from '../../../packages/connector-a2a/src/gateway/stream-request.ts'
 import { readTimeoutMs } from '../../../packages/connector-a2a/src/gateway/timeout.ts'
+import { decodeAgentQuery } from '../../../packages/connector-a2a/src/requests/agent-query.ts'
 import { decodeControl } from '../../../packages/connector-a2a/src/stream/channel/control.ts'
 import { decodeFrame } from '../../../packages/connector-a2a/src/stream/channel/frame.ts'
 import type { ServerSentEvent } from '../../../packages/connector-a2a/src/stream/reader/event-reader.ts'

@@ -1,6 +1,7 @@
+import type { AgentRequests } from '@signalbox/connector-a2a'
 import { a2aVersionOf } from '@signalbox/connector-a2a'
 import type { AgentDirectory } from '@signalbox/connector-mcp'
-import type { AgentRegistry, AgentRequests } from '@signalbox/registry'
+import type { AgentRegistry } from '@signalbox/registry'
 
 /** Returns the registry as the agent tools of the MCP connector use it. */
 export function agentDirectory(registry: AgentRegistry, requests: AgentRequests): AgentDirectory {

@@ -1,8 +1,9 @@
 import type { BrokerHandle, Engine } from '@signalbox/broker-core'
+import { AgentRequests } from '@signalbox/connector-a2a'
 import type { ResolveHost } from '@signalbox/http-kit'
 import { openKeyFile } from '@signalbox/http-kit'
 import type { AgentRegistry, ListeningAddress, OperatorCredentialsOf } from '@signalbox/registry'
-import { AgentAddressPolicy, AgentConnections, AgentRequests, openRegistry } from '@signalbox/registry'
+import { AgentAddressPolicy, AgentConnections, openRegistry } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
 import { internalError, JSON_RPC_CODES, JsonRpcError, parseJson } from '@signalbox/http-kit'
-import type { AgentReply } from '@signalbox/registry'
+import type { AgentReply } from '../requests/agent-reply.ts'
 
 import { isSuccess, rpcAnswer } from './rpc-response.ts'
 import type { AgentAnswer } from './rpc-response.ts'

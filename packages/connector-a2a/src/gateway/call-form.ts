@@ -1,5 +1,6 @@
 import type { JsonRpcError } from '@signalbox/http-kit'
-import type { AgentReply, AgentRequestOptions } from '@signalbox/registry'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import type { AgentRequestOptions } from '../requests/agent-requests.ts'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { StreamForm } from '../stream/index.ts'

@@ -1,7 +1,7 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
 import { hopsOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { AgentRequestOptions, AgentRequests } from '@signalbox/registry'
+import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
 
 import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'

@@ -1,7 +1,7 @@
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
 import { internalError, JSON_RPC_CODES, parseJson } from '@signalbox/http-kit'
 import type { JsonRpcError } from '@signalbox/http-kit'
-import type { AgentReply } from '@signalbox/registry'
+import type { AgentReply } from '../requests/agent-reply.ts'
 
 import { ANY_KEYS } from '../gateway/agent-answer.ts'
 import type { AgentAnswer } from '../gateway/rpc-response.ts'

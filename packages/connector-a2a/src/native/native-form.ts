@@ -1,5 +1,5 @@
 import { isJsonObject, readJson } from '@signalbox/http-kit'
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from '../wire/index.ts'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { CallForm } from '../gateway/call-form.ts'

@@ -1,6 +1,8 @@
 import type { Buffer } from 'node:buffer'
 
-import type { AgentQuery, AgentReply, AgentTarget } from '@signalbox/registry'
+import type { AgentTarget } from '@signalbox/registry'
+import type { AgentQuery } from '../requests/agent-query.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
 import type { Dispatcher } from 'undici'
 
 import type { EventConverter, UpstreamResponse } from '../stream/index.ts'

@@ -1,4 +1,4 @@
-import type { AgentFailure, AgentReply } from '@signalbox/registry'
+import type { AgentFailure, AgentReply } from '../requests/agent-reply.ts'
 import { undici } from '@signalbox/registry'
 
 const NO_BODY = new Uint8Array(0)

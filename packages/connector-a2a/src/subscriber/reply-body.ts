@@ -1,8 +1,8 @@
 import { Buffer } from 'node:buffer'
 
 import type { HeldBytes } from '@signalbox/http-kit'
-import type { AgentReply } from '@signalbox/registry'
-import { refusedReply } from '@signalbox/registry'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import { refusedReply } from '../requests/agent-reply.ts'
 
 import { RESPONSE_TOO_LARGE } from './agent-failures.ts'
 

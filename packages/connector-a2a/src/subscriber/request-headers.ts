@@ -1,6 +1,6 @@
 import process from 'node:process'
 
-import type { AgentQuery } from '@signalbox/registry'
+import type { AgentQuery } from '../requests/agent-query.ts'
 
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
 const { validateHeaderName, validateHeaderValue } = process.getBuiltinModule('node:http')

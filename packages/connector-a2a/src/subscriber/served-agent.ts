@@ -2,15 +2,13 @@ import type { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit'
-import type {
-  AgentAuthorization,
-  AgentCard,
-  AgentQuery,
-  AgentReply,
-  AgentTarget,
-  RepliesOnTheWay,
-} from '@signalbox/registry'
-import { CredentialsError, decodeAgentQuery, encodeAgentReply, refusedReply } from '@signalbox/registry'
+import type { AgentAuthorization, AgentCard, AgentTarget } from '@signalbox/registry'
+import type { AgentQuery } from '../requests/agent-query.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import type { RepliesOnTheWay } from '../requests/agent-requests.ts'
+import { CredentialsError } from '@signalbox/registry'
+import { decodeAgentQuery } from '../requests/agent-query.ts'
+import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
 
 import { publishStreamCancel } from '../stream/index.ts'
 import type { NodeBudget, StreamLimits } from '../stream/index.ts'

@@ -1,6 +1,8 @@
 import type { ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { AgentCard, AgentConnections } from '@signalbox/registry'
-import { agentChannel, AgentTarget, decodeAgentQuery, encodeAgentReply, WIRE_CHANNEL } from '@signalbox/registry'
+import { AgentTarget } from '@signalbox/registry'
+import { agentChannel, decodeAgentQuery, WIRE_CHANNEL } from '../requests/agent-query.ts'
+import { encodeAgentReply } from '../requests/agent-reply.ts'
 
 import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'

@@ -1,4 +1,4 @@
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from './methods.ts'
 
 import type { MemberReader } from './member-reader.ts'
 

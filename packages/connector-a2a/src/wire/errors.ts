@@ -1,6 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { JsonRpcError } from '@signalbox/http-kit'
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from './methods.ts'
 
 import { A2A_CODES, A2A_REASONS, ERROR_INFO, errorDetails } from '../native/error-info.ts'
 import { defined, isObject } from './json.ts'

@@ -1,4 +1,4 @@
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from './methods.ts'
 
 const EXTENSIONS: { readonly [V in WireVersion]: string } = { '1.0': 'a2a-extensions', '0.3': 'x-a2a-extensions' }
 

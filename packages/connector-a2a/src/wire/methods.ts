@@ -1,4 +1,5 @@
-import type { WireVersion } from '@signalbox/registry'
+/** A version of the A2A protocol, as an agent or a caller speaks it. */
+export type WireVersion = '1.0' | '0.3'
 
 /** An operation of A2A, independent of the protocol's version. */
 export type Operation =

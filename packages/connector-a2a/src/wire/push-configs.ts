@@ -1,5 +1,5 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from './methods.ts'
 
 import { defined } from './json.ts'
 import type { MemberReader } from './member-reader.ts'

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from './methods.ts'
 
 import { requireRole } from './enums.ts'
 import { unsupportedOperation } from './errors.ts'

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from './methods.ts'
 
 import { translateEvent, translateTaskOrMessage } from './events.ts'
 import { MemberReader, translateList } from './member-reader.ts'

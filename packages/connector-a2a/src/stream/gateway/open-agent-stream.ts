@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { AgentReply, AgentRequestOptions, AgentRequests } from '@signalbox/registry'
+import type { AgentReply } from '../../requests/agent-reply.ts'
+import type { AgentRequestOptions, AgentRequests } from '../../requests/agent-requests.ts'
 
 import { streamChannel } from '../channel/channels.ts'
 import { publishStreamCancel } from '../channel/control.ts'

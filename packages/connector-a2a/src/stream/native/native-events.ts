@@ -1,5 +1,5 @@
 import { isJsonObject, memberText } from '@signalbox/http-kit'
-import type { WireVersion } from '@signalbox/registry'
+import type { WireVersion } from '../../wire/index.ts'
 
 import { parseForTranslation, StreamTranslation, translateError, UntranslatableError } from '../../wire/index.ts'
 

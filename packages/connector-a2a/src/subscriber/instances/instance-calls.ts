@@ -1,6 +1,6 @@
 import type { Buffer } from 'node:buffer'
 
-import type { AgentQuery } from '@signalbox/registry'
+import type { AgentQuery } from '../../requests/agent-query.ts'
 
 import type { CallResult } from '../agent-call.ts'
 import type { CallPlace } from './call-place.ts'

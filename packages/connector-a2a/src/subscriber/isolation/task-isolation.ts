@@ -2,7 +2,8 @@ import type { Buffer } from 'node:buffer'
 
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { isJsonObject } from '@signalbox/http-kit'
-import type { AgentQuery, AgentReply } from '@signalbox/registry'
+import type { AgentQuery } from '../../requests/agent-query.ts'
+import type { AgentReply } from '../../requests/agent-reply.ts'
 
 import { A2A_CODES, errorDetails } from '../../native/error-info.ts'
 import { parseForTranslation } from '../../wire/index.ts'

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@signalbox/http-kit'
-import type { AgentCard, WireVersion } from '@signalbox/registry'
+import type { AgentCard } from '@signalbox/registry'
+import type { WireVersion } from '../../wire/index.ts'
 import { agentInstances, agentOptions, isRestOnly } from '@signalbox/registry'
 
 import { tenantsOf } from '../../cards/interfaces.ts'

@@ -1,7 +1,8 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError, parseJson, readJson } from '@signalbox/http-kit'
-import type { AgentQuery, AgentReply, RestCall } from '@signalbox/registry'
+import type { AgentQuery, RestCall } from '../../requests/agent-query.ts'
+import type { AgentReply } from '../../requests/agent-reply.ts'
 
 import { ANY_KEYS } from '../../gateway/agent-answer.ts'
 import { isSuccess } from '../../gateway/rpc-response.ts'

@@ -2,7 +2,9 @@ import type { Buffer } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 import { JsonRpcError, readRequestId } from '@signalbox/http-kit'
-import type { AgentQuery, AgentReply, WireRequest, WireVersion } from '@signalbox/registry'
+import type { AgentQuery, WireRequest } from '../../requests/agent-query.ts'
+import type { AgentReply } from '../../requests/agent-reply.ts'
+import type { WireVersion } from '../../wire/index.ts'
 
 import { isSuccess } from '../../gateway/rpc-response.ts'
 import { A2A_CODES } from '../../native/error-info.ts'

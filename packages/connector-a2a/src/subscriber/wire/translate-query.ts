@@ -1,6 +1,7 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { isJsonObject } from '@signalbox/http-kit'
-import type { AgentQuery, WireRequest, WireVersion } from '@signalbox/registry'
+import type { AgentQuery, WireRequest } from '../../requests/agent-query.ts'
+import type { WireVersion } from '../../wire/index.ts'
 
 import type { A2aMethod } from '../../wire/index.ts'
 import {

@@ -1,6 +1,7 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { isJsonObject, JsonRpcError, jsonRpcErrorText, parseJson } from '@signalbox/http-kit'
-import type { AgentReply, WireVersion } from '@signalbox/registry'
+import type { AgentReply } from '../../requests/agent-reply.ts'
+import type { WireVersion } from '../../wire/index.ts'
 
 import { ANY_KEYS } from '../../gateway/agent-answer.ts'
 import { isRpcError } from '../../gateway/rpc-response.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
 import { isJsonObject, JSON_RPC_CODES, readJson } from '@signalbox/http-kit'
-import type { AgentReply } from '@signalbox/registry'
+import type { AgentReply } from '../../requests/agent-reply.ts'
 
 import { A2A_CODES } from '../../native/error-info.ts'
 

@@ -1,21 +1,33 @@
-import type { RequestMessage } from '@signalbox/broker-core'
-import { encodeText } from '@signalbox/broker-core'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+import type { BrokerHandle, RequestMessage } from '@signalbox/broker-core'
+import { createBroker, encodeText } from '@signalbox/broker-core'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
-import type { AgentFailure, AgentQuery, AgentReply } from '../src/index.ts'
-import {
-  agentChannel,
-  AgentRequests,
-  decodeAgentQuery,
-  encodeAgentReply,
-  GATEWAY_TIMEOUT_BUFFER_MS,
-} from '../src/index.ts'
-import { decodeAgentReply } from '../src/requests/agent-reply.ts'
-import { encodeAgentQuery } from '../src/requests/agent-query.ts'
-import { ALICE, openBench } from './registry-bench.ts'
+import type { AgentQuery } from '../src/requests/agent-query.ts'
+import { agentChannel, decodeAgentQuery, encodeAgentQuery } from '../src/requests/agent-query.ts'
+import type { AgentFailure, AgentReply } from '../src/requests/agent-reply.ts'
+import { decodeAgentReply, encodeAgentReply } from '../src/requests/agent-reply.ts'
+import { AgentRequests, GATEWAY_TIMEOUT_BUFFER_MS } from '../src/requests/agent-requests.ts'
 
+const ALICE = { clientId: 'alice' }
+const BODY = encodeText('{"jsonrpc":"2.0"}')
 const bytes = fc.uint8Array({ maxLength: 50 })
+const headers = fc.dictionary(fc.string({ unit: 'grapheme' }), fc.string(), { noNullPrototype: true })
+
+async function openSystem(): Promise<BrokerHandle> {
+  const path = await mkdtemp(join(tmpdir(), 'signalbox-requests-'))
+  const engine = await openEmbeddedEngine({ path })
+  onTestFinished(async () => {
+    await engine.close()
+    await rm(path, { recursive: true, force: true })
+  })
+  return createBroker(engine).system
+}
 
 test('requests - a request is the same when it arrives', () => {
   const queries: fc.Arbitrary<AgentQuery> = fc.record(
@@ -23,14 +35,20 @@ test('requests - a request is the same when it arrives', () => {
       mode: fc.constantFrom('call' as const, 'accept' as const, 'stream' as const),
       body: bytes,
       callerId: fc.string(),
+      admin: fc.boolean(),
       account: fc.string(),
       timeoutMs: fc.oneof(fc.integer({ min: 1 }), fc.double({ min: 1e-9, max: 1e12, noNaN: true })),
       requestId: fc.string(),
       streamId: fc.string(),
       hops: fc.integer({ min: 1 }),
-      headers: fc.dictionary(fc.string({ unit: 'grapheme' }), fc.string(), { noNullPrototype: true }),
+      headers,
+      wire: fc.record({
+        agentId: fc.string(),
+        version: fc.constantFrom('1.0' as const, '0.3' as const),
+        answer: fc.constantFrom('native' as const, 'rest' as const, 'events' as const, 'agent' as const),
+      }),
     },
-    { requiredKeys: ['mode', 'body', 'callerId', 'account', 'timeoutMs', 'hops', 'headers'] },
+    { requiredKeys: ['mode', 'body', 'callerId', 'admin', 'account', 'timeoutMs', 'hops', 'headers'] },
   )
   fc.assert(
     fc.property(queries, (query) => {
@@ -58,8 +76,11 @@ test('requests - a reply is the same when it arrives', () => {
         failure: fc.constantFrom(...failures),
         status: fc.integer({ min: 0, max: 599 }),
         body: bytes,
+        whole: fc.boolean(),
+        unsent: fc.boolean(),
+        headers: headers.filter((names) => Object.keys(names).length > 0),
       },
-      { requiredKeys: ['error', 'status', 'body'] },
+      { requiredKeys: ['error', 'status', 'body', 'whole', 'unsent'] },
     )
     .map((reply) => Object.assign(reply, { executed: reply.error === '' }))
   fc.assert(
@@ -71,25 +92,48 @@ test('requests - a reply is the same when it arrives', () => {
   )
 })
 
-test('requests - a request that is not addressed to an agent is refused', () => {
-  const body = new Uint8Array()
-  const good = { a2a_mode: 'call', a2a_caller: 'alice', a2a_timeout_ms: '1' }
-  expect(decodeAgentQuery({ body, tags: good }).mode).toBe('call')
-  for (const more of [
-    { a2a_mode: 'other' },
-    { a2a_timeout_ms: '0' },
-    { a2a_timeout_ms: 'x' },
-    { a2a_timeout_ms: '' },
-  ]) {
-    expect(() => decodeAgentQuery({ body, tags: { ...good, ...more } }), JSON.stringify(more)).toThrow(TypeError)
-  }
-  expect(() => decodeAgentQuery({ body, tags: {} })).toThrow(TypeError)
-  const reply = { executed: true, error: '', body, metadata: '', tags: { a2a_failure: 'other' } }
-  expect(decodeAgentReply(reply)).toEqual({ executed: true, error: '', status: 0, body })
+test('requests - a reply without tags has no status, and an unknown failure is ignored', () => {
+  const tags = { a2a_failure: 'unheard of' }
+  const reply = decodeAgentReply({ executed: true, error: '', body: BODY, metadata: '', tags })
+  expect(reply).toEqual({ executed: true, error: '', status: 0, body: BODY, whole: false, unsent: false })
+})
+
+test('requests - a request of an older node counts as one hop', () => {
+  const tags = { a2a_mode: 'call', a2a_caller: 'alice', a2a_timeout_ms: '1' }
+  expect(decodeAgentQuery({ body: BODY, tags })).toMatchObject({ mode: 'call', hops: 1, account: 'client:alice' })
+})
+
+test.each<[tag: string, value: string | undefined]>([
+  ['a2a_mode', 'shout'],
+  ['a2a_mode', undefined],
+  ['a2a_caller', undefined],
+  ['a2a_timeout_ms', '0'],
+  ['a2a_timeout_ms', 'x'],
+  ['a2a_timeout_ms', ''],
+  ['a2a_timeout_ms', undefined],
+  ['a2a_hops', '0'],
+  ['a2a_hops', '1.5'],
+  ['a2a_wire', '9.0'],
+  ['a2a_answer', 'song'],
+  ['a2a_answer', undefined],
+])('requests - a message that no gateway sent is refused: %s %s', (tag, value) => {
+  const { body, tags: sent } = encodeAgentQuery({
+    mode: 'call',
+    body: BODY,
+    callerId: 'alice',
+    account: 'client:alice',
+    timeoutMs: 1500,
+    hops: 2,
+    headers: {},
+    wire: { agentId: 'echo', version: '1.0', answer: 'agent' },
+  })
+  const { [tag]: _, ...others } = sent ?? {}
+  const tags = value === undefined ? others : { ...others, [tag]: value }
+  expect(() => decodeAgentQuery({ body, tags })).toThrow(TypeError)
 })
 
 test('requests - a request reaches the agent’s node, and its answer comes back', async () => {
-  const { system } = await openBench()
+  const system = await openSystem()
   const seen: AgentQuery[] = []
   await system.queries.subscribe(agentChannel('a1'), {}, (request) => {
     seen.push(decodeAgentQuery(request))
@@ -111,10 +155,12 @@ test('requests - a request reaches the agent’s node, and its answer comes back
     error: '',
     status: 201,
     body: encodeText('{"result":1}'),
+    whole: false,
+    unsent: false,
   })
   await requests.request('a1', body, { caller: ALICE, acceptOnly: true })
   await requests.request('a1', body, { caller: ALICE, streamId: 's1', acceptOnly: true })
-  const from = { body, callerId: 'alice', account: 'client:alice', requestId: expect.any(String) }
+  const from = { body, callerId: 'alice', account: 'client:alice', admin: false, requestId: expect.any(String) }
   expect(seen).toEqual([
     { ...from, mode: 'call', timeoutMs: 300_000, hops: 1, headers: { 'x-a': 'b' } },
     { ...from, mode: 'accept', timeoutMs: 300_000, hops: 1, headers: {} },
@@ -126,11 +172,13 @@ test('requests - a request reaches the agent’s node, and its answer comes back
     failure: 'timeout',
     status: 0,
     body: new Uint8Array(),
+    whole: false,
+    unsent: false,
   })
 })
 
 test('requests - timeouts are capped, and the broker waits 10 s longer than the agent may take', async () => {
-  const { system } = await openBench()
+  const system = await openSystem()
   const requests = new AgentRequests(system, { defaultTimeoutMs: 20_000, maxTimeoutMs: 30_000 })
   const seen: { timeoutMs: number; waitMs: number }[] = []
   await system.queries.subscribe(agentChannel('a1'), {}, (request: RequestMessage) => {
@@ -149,7 +197,7 @@ test('requests - timeouts are capped, and the broker waits 10 s longer than the 
   for (const [given, agent] of cases) {
     await requests.request('a1', new Uint8Array(), {
       caller: ALICE,
-      ...(given === undefined ? {} : { timeoutMs: given }),
+      timeoutMs: given,
     })
     const last = seen.at(-1)
     expect(last?.timeoutMs).toBe(agent)
@@ -158,7 +206,7 @@ test('requests - timeouts are capped, and the broker waits 10 s longer than the 
 })
 
 test('requests - aborting ends the wait for an agent that no node serves', async () => {
-  const { system } = await openBench()
+  const system = await openSystem()
   const requests = new AgentRequests(system, { defaultTimeoutMs: 20_000, maxTimeoutMs: 30_000 })
   const controller = new AbortController()
   const waiting = requests.request('nobody', new Uint8Array(), { caller: ALICE, signal: controller.signal })
@@ -167,7 +215,7 @@ test('requests - aborting ends the wait for an agent that no node serves', async
 })
 
 test('requests - when its caller disconnects, a request that no node has accepted is dropped; an accepted one continues', async () => {
-  const { system } = await openBench()
+  const system = await openSystem()
   const requests = new AgentRequests(system, { defaultTimeoutMs: 20_000, maxTimeoutMs: 30_000 })
   const gone = new AbortController()
   const options = { caller: ALICE, callerGone: gone.signal }

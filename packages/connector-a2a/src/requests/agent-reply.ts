@@ -1,10 +1,9 @@
 import type { Reply, ReplyInput } from '@signalbox/broker-core'
+import type { Refusal } from '@signalbox/http-kit'
 
 import { HEADER_TAG } from './agent-query.ts'
 
-/**
- * The reason for a missing or unusable response of the agent.
- */
+/** The reason for a missing or unusable response of the agent. */
 export type AgentFailure =
   /** The deadline passed. */
   | 'timeout'
@@ -30,7 +29,7 @@ export interface AgentReply {
   /** Empty when `executed` is true. */
   readonly error: string
   /** Set when there is no usable response; also on some executed requests (`invalid_response`). */
-  readonly failure?: AgentFailure
+  readonly failure?: AgentFailure | undefined
   /** The HTTP status of the agent's response; 0 without a response. */
   readonly status: number
   /** The agent's response, unchanged. */
@@ -39,11 +38,11 @@ export interface AgentReply {
    * `true` if the agent answered a request for a stream with one plain response, which is `body`. Absent from replies
    * to requests without a version of A2A: their plain responses are relayed as streams.
    */
-  readonly whole?: boolean
+  readonly whole?: boolean | undefined
   /** `true` if it is certain that the agent did not get the request. */
-  readonly unsent?: boolean
+  readonly unsent?: boolean | undefined
   /** The headers of the agent's response that the caller gets, by lower-case name. */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
 const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
@@ -56,16 +55,19 @@ const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
   'invalid_response',
 ])
 
+const NO_BODY = new Uint8Array(0)
+
+/**
+ * Returns the reply for a request that a limit of this node has refused. The agent may have processed it, unless
+ * `unsent` is set.
+ */
+export function refusedReply({ message }: Refusal): AgentReply {
+  return { executed: false, error: `server busy: ${message}`, failure: 'busy', status: 0, body: NO_BODY }
+}
+
 /** Encodes a reply as the reply of the Query. */
-export function encodeAgentReply({
-  error,
-  failure,
-  status,
-  body,
-  whole,
-  unsent,
-  headers,
-}: AgentReply): ReplyInput & { readonly body?: Uint8Array } {
+export function encodeAgentReply(reply: AgentReply): ReplyInput & { readonly body?: Uint8Array } {
+  const { error, failure, status, body, whole, unsent, headers } = reply
   const tags: Record<string, string> = { a2a_status: String(status) }
   if (failure !== undefined) tags['a2a_failure'] = failure
   if (whole === true) tags['a2a_whole'] = '1'
@@ -78,16 +80,15 @@ export function encodeAgentReply({
 
 export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentReply {
   const { a2a_status: status = '0', a2a_failure: failure = '', a2a_whole: whole, a2a_unsent: unsent } = tags
-  const headers = headersOf(tags)
   return {
     executed,
     error,
     status: Number(status),
     body,
-    ...(isFailure(failure) ? { failure } : {}),
-    ...(whole === '1' ? { whole: true } : {}),
-    ...(unsent === '1' ? { unsent: true } : {}),
-    ...(headers === undefined ? {} : { headers }),
+    failure: isFailure(failure) ? failure : undefined,
+    whole: whole === '1',
+    unsent: unsent === '1',
+    headers: headersOf(tags),
   }
 }
 

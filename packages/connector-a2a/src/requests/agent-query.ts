@@ -1,13 +1,10 @@
 import type { MessageInput, RequestMessage } from '@signalbox/broker-core'
 
-import type { WireVersion } from './wire-version.ts'
-
-/** The prefix of the channels that carry requests to agents. */
-const CHANNEL_PREFIX = '_AGENTS_.agents/'
+import type { WireVersion } from '../wire/index.ts'
 
 /** Returns the channel of one agent's requests. */
 export function agentChannel(agentId: string): string {
-  return CHANNEL_PREFIX + agentId
+  return `_AGENTS_.agents/${agentId}`
 }
 
 /**
@@ -58,15 +55,15 @@ export interface AgentQuery {
   /** The verified identity of the caller; the agent receives it as `X-Broker-Caller-ID`. */
   readonly callerId: string
   /** `true` for a caller with the role Admin. @default false */
-  readonly admin?: boolean
+  readonly admin?: boolean | undefined
   /** The account that the reply counts against: `client:{ClientID}` or `address:{network}`. */
   readonly account: string
   /** The id of the request, unique in the cluster; absent in requests of older nodes. */
-  readonly requestId?: string
+  readonly requestId?: string | undefined
   /** The time that the agent has to answer, in milliseconds. */
   readonly timeoutMs: number
   /** The id of the stream; present with mode `stream`. */
-  readonly streamId?: string
+  readonly streamId?: string | undefined
   /**
    * The number of brokers that the request passed through, including this one; the agent receives it as
    * `X-Broker-Hops`.
@@ -75,9 +72,9 @@ export interface AgentQuery {
   /** The caller's HTTP headers that are forwarded to the agent, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
   /** Present on {@link WIRE_CHANNEL}. */
-  readonly wire?: WireRequest
+  readonly wire?: WireRequest | undefined
   /** The request of the HTTP+JSON binding that the serving node sends in place of a POST to the url. Not encoded. */
-  readonly rest?: RestCall
+  readonly rest?: RestCall | undefined
 }
 
 /** The prefix of the tags that carry HTTP headers. */
@@ -125,20 +122,9 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
     if (tag.startsWith(HEADER_TAG)) headers[tag.slice(HEADER_TAG.length)] = tags[tag] ?? ''
   }
   const { a2a_account: account = `client:${callerId}`, a2a_request_id: requestId } = tags
+  const admin = tags['a2a_admin'] === '1'
   const wire = decodeWire(tags)
-  return {
-    mode,
-    body,
-    callerId,
-    account,
-    timeoutMs,
-    hops,
-    headers,
-    ...(tags['a2a_admin'] === '1' ? { admin: true } : {}),
-    ...(requestId === undefined ? {} : { requestId }),
-    ...(streamId === undefined ? {} : { streamId }),
-    ...(wire === undefined ? {} : { wire }),
-  }
+  return { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire }
 }
 
 /** @throws TypeError for an unknown version or form */

@@ -1,16 +1,15 @@
+import { randomUUID } from 'node:crypto'
+
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
+import type { HeldBytes, RequestHold } from '@signalbox/http-kit'
 import { hasRole } from '@signalbox/http-kit'
 
 import type { AgentQueryMode, WireRequest } from './agent-query.ts'
 import { agentChannel, encodeAgentQuery, WIRE_CHANNEL } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
-import { decodeAgentReply } from './agent-reply.ts'
-import type { ReplyHold } from './reply-hold.ts'
-import { refusedReply, RepliesOnTheWay } from './reply-hold.ts'
+import { decodeAgentReply, refusedReply } from './agent-reply.ts'
 
-/**
- * The time that the broker waits longer than the agent may take, in milliseconds.
- */
+/** The time that the broker waits longer than the agent may take, in milliseconds. */
 export const GATEWAY_TIMEOUT_BUFFER_MS = 10_000
 
 export interface AgentTimeouts {
@@ -20,6 +19,9 @@ export interface AgentTimeouts {
   readonly maxTimeoutMs: number
 }
 
+/** Counts the bytes of a reply in the budgets of its caller, until the answer is written. */
+export type ReplyHold = Pick<RequestHold, 'charge' | 'refusesBody'>
+
 export interface AgentRequestOptions {
   /** The caller of the request; the agent receives its identity as `X-Broker-Caller-ID`. */
   readonly caller: Caller
@@ -27,32 +29,32 @@ export interface AgentRequestOptions {
    * The time that the agent has to answer, in milliseconds; above 0. Values above the maximum are reduced to
    * it. @default the default timeout
    */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** The number of brokers that the request passed through before this one. @default 0 */
-  readonly hops?: number
+  readonly hops?: number | undefined
   /** The caller's headers that are forwarded to the agent. @default none */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Stops the wait when aborted; the request rejects with its reason. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /**
    * Aborted when the caller can no longer receive the reply. A request that no node has accepted is dropped
    * then, and rejects with the signal's reason; an accepted request runs on.
    */
-  readonly callerGone?: AbortSignal
+  readonly callerGone?: AbortSignal | undefined
   /** Resolves as soon as the agent's node has accepted the request. @default false */
-  readonly acceptOnly?: boolean
+  readonly acceptOnly?: boolean | undefined
   /**
    * Counts the bytes of the reply, until the answer with it is written. The request is refused if memory is short.
    * @default the bytes count only until the request resolves
    */
   readonly hold?: ReplyHold | undefined
   /** The id of the stream; when set, the agent's events are streamed under it. */
-  readonly streamId?: string
+  readonly streamId?: string | undefined
   /**
    * The version of A2A that the request is written in; the serving node translates it to the agent's. @default the
    * agent gets the request unchanged
    */
-  readonly wire?: Omit<WireRequest, 'agentId'>
+  readonly wire?: Omit<WireRequest, 'agentId'> | undefined
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
@@ -92,8 +94,8 @@ export class AgentRequests {
       timeoutMs,
       hops: hops + 1,
       headers,
-      ...(streamId === undefined ? {} : { streamId }),
-      ...(wire === undefined ? {} : { wire: { ...wire, agentId } }),
+      streamId,
+      wire: wire && { ...wire, agentId },
     })
     const channel = wire === undefined ? agentChannel(agentId) : WIRE_CHANNEL
     try {
@@ -109,5 +111,34 @@ export class AgentRequests {
     } finally {
       this.replies.end(requestId)
     }
+  }
+}
+
+/**
+ * The replies on their way through the broker to requests of this node. If this node serves the agent too, the bytes of
+ * the reply stay counted until the request takes them over.
+ */
+export class RepliesOnTheWay {
+  readonly #node = randomUUID()
+  readonly #held = new Map<string, HeldBytes | undefined>()
+  #last = 0
+
+  /** Begins to expect a reply. Returns the id of the request. */
+  expect(): string {
+    const id = `${this.#node}.${++this.#last}`
+    this.#held.set(id, undefined)
+    return id
+  }
+
+  /** Keeps the bytes of a reply counted, if a request of this node expects it. Otherwise releases them. */
+  sent(id: string | undefined, held: HeldBytes): void {
+    if (id !== undefined && this.#held.has(id)) this.#held.set(id, held)
+    else held.release()
+  }
+
+  /** Ends the wait for a reply, and releases its bytes. */
+  end(id: string): void {
+    this.#held.get(id)?.release()
+    this.#held.delete(id)
   }
 }
