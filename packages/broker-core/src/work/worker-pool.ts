@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { assertFunction } from '../arguments.ts'
 import { isBrokerError, messageOf } from '../errors.ts'
 import { assertInteger } from '../handle/access.ts'
+import { pauseAfter } from '../keyed-log/retry.ts'
 import type { QueueDelivery } from '../message.ts'
 import type { OptionTypes } from '../options.ts'
 import { checkOptions } from '../options.ts'
@@ -36,9 +37,6 @@ const MAX_TIMER_MS = 2_147_483_647
 
 /** Time that one receive waits, in ms. */
 const WAIT_MS = 20_000
-
-/** Time between two attempts while the engine is not available, in ms. */
-const RETRY_MS = 1_000
 
 /** Workers on a queue. They run until they are drained. */
 export class WorkerPool implements AsyncDisposable {
@@ -129,7 +127,7 @@ export class WorkerPool implements AsyncDisposable {
         if (signal.aborted) break
         if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
         this.#work.onError(error)
-        await sleep(RETRY_MS, undefined, { signal }).catch(() => {})
+        await pauseAfter(1, { signal })
       }
     }
     await Promise.all(this.#running.values())
