@@ -1,4 +1,3 @@
-import type { StoredEventInput } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 
@@ -8,7 +7,7 @@ import { clockOf } from './directory/agent-entry.ts'
 import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import { recordEntry } from './discovery/discovery-entry.ts'
-import type { AgentRecord, IdHold } from './discovery/discovery-entry.ts'
+import type { AgentRecord, IdHold, NewEntry } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog, LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
 import { withTimes } from './instances/instance-changes.ts'
@@ -34,10 +33,7 @@ export class AgentWrites {
    */
   async write<Written>(
     agentId: string,
-    decide: (
-      record: AgentRecord | undefined,
-      hold: IdHold | undefined,
-    ) => { entry: StoredEventInput; written: Written },
+    decide: (record: AgentRecord | undefined, hold: IdHold | undefined) => { entry: NewEntry; written: Written },
   ): Promise<{ written: Written; sequence: number }> {
     if (!isAgentId(agentId)) throw notFound(agentId)
     const known = this.#directory.get(agentId)

@@ -1,4 +1,3 @@
-import type { StoredEventInput } from '@signalbox/broker-core'
 import { ANONYMOUS, isBrokerError } from '@signalbox/broker-core'
 
 import type { AgentWrites } from './agent-writes.ts'
@@ -7,6 +6,7 @@ import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import { clockOf, ownerOf } from './directory/agent-entry.ts'
 import { holdEntry, recordEntry, tombstone } from './discovery/discovery-entry.ts'
+import type { NewEntry } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog } from './discovery/discovery-log.ts'
 import { withoutInstances } from './instances/instance-changes.ts'
 import type { RegistryReports } from './registry-reports.ts'
@@ -122,7 +122,7 @@ export class Upkeep {
   }
 
   /** The id is held for its owner. Anonymous callers are one owner, so nothing is held for them. */
-  #expiryOf(agentId: string, { registered_by: owner }: StoredCard): StoredEventInput {
+  #expiryOf(agentId: string, { registered_by: owner }: StoredCard): NewEntry {
     const { holdMs } = this.#context
     if (holdMs === 0 || owner === ANONYMOUS.clientId) return tombstone(agentId)
     return holdEntry(agentId, { owner, untilMs: Date.now() + holdMs })

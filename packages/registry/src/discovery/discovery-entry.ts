@@ -1,5 +1,6 @@
 import type { StoredEvent, StoredEventInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
+import type { KeyedEntry } from '@signalbox/broker-core/internal'
 import { compileLater } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
@@ -40,6 +41,9 @@ export interface AgentRecord {
 /** A record to be written; `since` is absent when its own entry is the first. */
 export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
 
+/** An entry to write. */
+export type NewEntry = StoredEventInput & { readonly key: string }
+
 /**
  * Creates the entry for a registered agent. The body is its card; tags hold the values that change with
  * heartbeats.
@@ -47,7 +51,7 @@ export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
  * The instances are a member of the card, which nodes of older versions keep when they write a heartbeat. They do not
  * keep the tag.
  */
-export function recordEntry(record: NewRecord): StoredEventInput {
+export function recordEntry(record: NewRecord): NewEntry {
   const { card, account, revision, since, lastSeenMs, instances, sealed, probe } = record
   return {
     key: card.agent_id,
@@ -73,7 +77,7 @@ export function storedForm(card: StoredCard, instances: readonly InstanceRecord[
 const NOTHING = new Uint8Array(0)
 
 /** Creates the entry for a removed agent. */
-export function tombstone(agentId: string): StoredEventInput {
+export function tombstone(agentId: string): NewEntry {
   return { key: agentId, body: NOTHING, tombstone: true }
 }
 
@@ -89,7 +93,7 @@ export interface IdHold {
  * Creates the entry for an expired agent whose id is held. It is not a tombstone: those are kept for an hour
  * only.
  */
-export function holdEntry(agentId: string, { owner, untilMs }: IdHold): StoredEventInput {
+export function holdEntry(agentId: string, { owner, untilMs }: IdHold): NewEntry {
   return { key: agentId, body: NOTHING, tags: { held_for: owner, held_until: String(untilMs) } }
 }
 
@@ -124,9 +128,8 @@ const storedCard = compileLater(
  * @throws TypeError for an entry that {@link recordEntry}, {@link holdEntry} and {@link tombstone} did not
  * create
  */
-export function readEntry(event: StoredEvent, known?: AgentRecord): DiscoveryEntry {
+export function readEntry(event: KeyedEntry, known?: AgentRecord): DiscoveryEntry {
   const { key: agentId, sequence, tags } = event
-  if (agentId === undefined) throw new TypeError('it has no key')
   if (event.tombstone) return { agentId, sequence }
   const { held_for: owner, held_until: until } = tags
   if (owner !== undefined) return { agentId, sequence, hold: { owner, untilMs: whole('held_until', until) } }
