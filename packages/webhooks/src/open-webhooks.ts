@@ -1,7 +1,6 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
+import { retry } from '@signalbox/broker-core/internal'
 
 import type { WebhookOptions } from './options.ts'
 import { checkWebhookOptions } from './options.ts'
@@ -11,9 +10,6 @@ import { Webhooks } from './webhooks.ts'
 
 /** The place of the entry by which a node checks its key. */
 const KEY_CHECK = 'key'
-
-/** The pause before a start is repeated that a remote store did not answer, in ms. */
-const OPEN_RETRY_MS = 1_000
 
 /**
  * Opens the webhooks of a broker. Resolves when the subscriptions were read. If several nodes share the store, waits
@@ -25,17 +21,12 @@ export async function openWebhooks(system: BrokerHandle, options: WebhookOptions
   checkWebhookOptions(options)
   const log = new WebhookLog(system)
   const box = new SecretBox(options.key)
-  for (;;) {
-    try {
-      await log.create()
-      await checkKey(log, box)
-      break
-    } catch (error) {
-      if (!options.shared || !isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
-      options.hooks?.failed?.(error)
-    }
-    await delay(OPEN_RETRY_MS)
+  const mayRetry = (error: unknown): boolean => {
+    const waits = options.shared === true && isBrokerError(error, 'ENGINE_UNAVAILABLE')
+    if (waits) options.hooks?.failed?.(error)
+    return waits
   }
+  await retry(() => checkKey(log, box), { mayRetry })
   const webhooks = new Webhooks(system, log, box, options)
   await webhooks.open()
   return webhooks
@@ -43,6 +34,7 @@ export async function openWebhooks(system: BrokerHandle, options: WebhookOptions
 
 /** A node with another key would disable every subscription that it takes over. */
 async function checkKey(log: WebhookLog, box: SecretBox): Promise<void> {
+  await log.create()
   let entry = await log.last(KEY_CHECK)
   if (entry === undefined) {
     try {

@@ -1,5 +1,6 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
+import type { KeyedLogFollower } from '@signalbox/broker-core/internal'
 
 import { NodeLeases } from '../cluster/node-leases.ts'
 import type { WebhookFormat } from '../format.ts'
@@ -61,10 +62,9 @@ export class Serving {
   readonly #orphans = new Map<string, number>()
   readonly #ended = new AbortController()
   #timer: NodeJS.Timeout | undefined
-  #following: Promise<void> | undefined
+  #follower: KeyedLogFollower | undefined
   #renewing = false
   #current = false
-  readonly #ready = Promise.withResolvers<void>()
 
   constructor(index: SubscriptionIndex, parts: ServingParts) {
     const { options, system, log, box, client, node, formatOf } = parts
@@ -122,19 +122,19 @@ export class Serving {
     const sink = {
       knows: (key: string, sequence: number) => this.#index.knows(key, sequence),
       entry: (entry: LogEntry) => this.apply(entry),
-      complete: (keys: ReadonlySet<string>) => {
-        const gone = this.#index.retain(keys)
+      retain: (keys: ReadonlySet<string>) => {
+        for (const id of this.#index.retain(keys)) this.#reconcile(id)
+      },
+      current: () => {
         this.#current = true
-        this.#ready.resolve()
-        for (const id of gone) this.#reconcile(id)
         this.#sweep()
       },
       failed: (error: unknown) => this.#failed(error),
     }
-    this.#following = this.#parts.log.follow(sink, this.#ended.signal)
+    this.#follower = this.#parts.log.follow(sink, this.#ended.signal)
     this.#timer = setInterval(() => this.#sweep(), Math.min(SWEEP_MS, this.#leaseMs / 5))
     this.#timer.unref()
-    return this.#ready.promise
+    return this.#follower.opened
   }
 
   /** Applies an entry of the log, or a write of this node. */
@@ -155,7 +155,7 @@ export class Serving {
     const runners = [...this.#runners.values()]
     this.#runners.clear()
     await Promise.all([...runners.map((runner) => runner.stop(graceMs)), ...this.#stopping.values()])
-    await this.#following
+    await this.#follower?.closed
     if (!this.#shared) return
     // Without this entry, other nodes would wait for the end of the lease.
     await this.#parts.log.write(NODE + this.node, undefined).catch((error: unknown) => this.#failed(error))

@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { keepSubscribed } from '@signalbox/broker-core/internal'
 
 import { ItemBuffer } from './item-buffer.ts'
-import { keepSubscribed } from './keep-subscribed.ts'
 import type { Item, Source } from './source.ts'
 
 /** The most events, and the most bytes, that wait for an endpoint. Events are not stored: later ones are dropped. */
@@ -32,7 +32,7 @@ export class EventsSource implements Source {
         if (this.#buffer.full) dropped()
         else this.#buffer.push({ message, sequence: 0, receipt: '', name: message.id })
       })
-    this.#following = keepSubscribed(subscribe, signal, failed)
+    this.#following = keepSubscribed(subscribe, { signal, failed })
   }
 
   take(max: number): readonly Item[] | Promise<readonly Item[]> {

@@ -7,6 +7,3 @@ export const UNORDERED = 16
 
 /** The most messages of a subscription under way. */
 export const MAX_UNDER_WAY = UNORDERED * BUFFERED_ITEMS
-
-/** The pause before a failed source is opened again, in ms. */
-export const REOPEN_MS = 1_000

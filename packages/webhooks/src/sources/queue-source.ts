@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { pauseAfter } from '@signalbox/broker-core/internal'
 
-import { BUFFERED_BYTES, REOPEN_MS } from './limits.ts'
+import { BUFFERED_BYTES } from './limits.ts'
 import type { Item, Source } from './source.ts'
 
 /** The time of one receive, in ms. */
@@ -43,7 +42,7 @@ export class QueueSource implements Source {
       } catch (error) {
         signal.throwIfAborted()
         this.#failed(error)
-        await delay(REOPEN_MS, undefined, { signal })
+        await pauseAfter(1, { signal })
       }
     }
   }

@@ -1,7 +1,7 @@
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
+import { keepSubscribed } from '@signalbox/broker-core/internal'
 
 import { ItemBuffer } from './item-buffer.ts'
-import { keepSubscribed } from './keep-subscribed.ts'
 import { BUFFERED_BYTES, BUFFERED_ITEMS } from './limits.ts'
 import type { Item, Source } from './source.ts'
 
@@ -34,7 +34,7 @@ export class StoreSource implements Source {
     }
     const subscribe = () =>
       system.eventsStore.subscribe(channel, { from: 'sequence', sequence: position }, { signal }, take)
-    this.#following = keepSubscribed(subscribe, signal, failed)
+    this.#following = keepSubscribed(subscribe, { signal, failed })
   }
 
   take(max: number): readonly Item[] | Promise<readonly Item[]> {

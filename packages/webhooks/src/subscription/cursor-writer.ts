@@ -1,6 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
 import { isBrokerError } from '@signalbox/broker-core'
+import { pauseAfter } from '@signalbox/broker-core/internal'
 
 import type { Beat } from './beat.ts'
 import type { CursorRecord } from './subscription-record.ts'
@@ -12,9 +11,6 @@ import type { WebhookLog } from './webhook-log.ts'
  * deliveries.
  */
 export const PAUSE_MS = 100
-
-/** The pause before a failed write is repeated, in ms. */
-const RETRY_MS = 1_000
 
 /** The time after which a position is stored that moved without a delivery, in ms. */
 const LAZY_MS = 1_000
@@ -96,7 +92,7 @@ export class CursorWriter {
           // A node that stops leaves the rest to the next one, which delivers again.
           if (signal.aborted) break
           this.#due = true
-          await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => {})
+          await pauseAfter(1, { signal, ref: false })
         }
       }
     }
