@@ -1,8 +1,7 @@
-import { setTimeout as delay } from 'node:timers/promises'
-
-import type { BrokerHandle, StoredEvent, Subscription } from '@signalbox/broker-core'
+import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import { createCompactedLog, readWholeLog } from '@signalbox/broker-core/internal'
+import type { KeyedEntry } from '@signalbox/broker-core/internal'
+import { keepSubscribed, KeyedLog } from '@signalbox/broker-core/internal'
 
 import type { NewTaskEntry, TaskEntry, TaskSink, TaskStore } from './task-store.ts'
 
@@ -11,9 +10,6 @@ const CHANNEL = '_AGENTS_.tasks'
 
 /** The events channel on which nodes announce that they are alive. */
 const NODES = '_AGENTS_.tasks/nodes'
-
-/** The pause before a subscription that ended or failed is made again, in ms. */
-const RETRY_MS = 1_000
 
 const NOTHING = new Uint8Array(0)
 
@@ -29,21 +25,23 @@ export function brokerTaskStore(system: BrokerHandle, { shared }: { readonly sha
 class BrokerTaskStore implements TaskStore {
   readonly shared: boolean
   readonly #system: BrokerHandle
+  readonly #log: KeyedLog
 
   constructor(system: BrokerHandle, shared: boolean) {
     this.#system = system
     this.shared = shared
+    this.#log = new KeyedLog(system, CHANNEL)
   }
 
   async write(key: string, { head, body = NOTHING }: NewTaskEntry, expected: number): Promise<number> {
-    const value = head === undefined ? { body: NOTHING, tombstone: true } : { body, metadata: head }
-    const written = await this.#system.eventsStore.publish(CHANNEL, { ...value, key, expectLastOfKey: expected })
-    return written.sequence
+    const content = head === undefined ? undefined : { body, metadata: head }
+    const { sequence } = await this.#log.write(key, content, expected)
+    return sequence
   }
 
   async last(key: string): Promise<TaskEntry | undefined> {
-    const event = await this.#system.eventsStore.getLast(CHANNEL, key)
-    return event && entryOf(event)
+    const entry = await this.#log.last(key)
+    return entry && taskEntry(entry)
   }
 
   async announce(node: string): Promise<void> {
@@ -51,41 +49,22 @@ class BrokerTaskStore implements TaskStore {
   }
 
   async follow(sink: TaskSink, signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      try {
-        await using nodes = await this.#system.events.subscribe(NODES, { signal }, ({ body }) =>
-          sink.alive(decodeText(body) ?? ''),
-        )
-        const entries = await this.#begin(sink, signal)
-        const error = await Promise.race([entries.closed, nodes.closed])
-        await entries.close()
-        if (error !== undefined && !signal.aborted) sink.failed(error)
-      } catch (error) {
-        if (!signal.aborted) sink.failed(error)
-      }
-      await delay(RETRY_MS, undefined, { signal, ref: false }).catch(() => {})
-    }
-  }
-
-  /** Reads the whole history, because missed entries may have been compacted away, then subscribes. */
-  async #begin(sink: TaskSink, signal: AbortSignal): Promise<Subscription> {
-    await createCompactedLog(this.#system, CHANNEL)
-    sink.restart()
-    const next = await readWholeLog(this.#system, CHANNEL, (event) => deliver(event, sink), signal)
-    const start = { from: 'sequence', sequence: next } as const
-    const subscription = await this.#system.eventsStore.subscribe(CHANNEL, start, { signal }, (event) =>
-      deliver(event, sink),
+    const hearNodes = () =>
+      this.#system.events.subscribe(NODES, { signal }, ({ body }) => sink.alive(decodeText(body) ?? ''))
+    const hearing = keepSubscribed(hearNodes, { signal, failed: (error) => sink.failed(error) })
+    const { closed } = this.#log.follow(
+      {
+        restart: () => sink.restart(),
+        entry: (entry) => sink.entry(taskEntry(entry)),
+        current: () => sink.current(),
+        failed: (error) => sink.failed(error),
+      },
+      { signal },
     )
-    sink.current()
-    return subscription
+    await Promise.all([hearing, closed])
   }
 }
 
-function deliver(event: StoredEvent, sink: TaskSink): void {
-  const entry = entryOf(event)
-  if (entry !== undefined) sink.entry(entry)
-}
-
-function entryOf({ key, sequence, metadata, body, tombstone }: StoredEvent): TaskEntry | undefined {
-  return key === undefined ? undefined : { key, sequence, head: tombstone ? undefined : metadata, body }
+function taskEntry({ key, sequence, metadata, body, tombstone }: KeyedEntry): TaskEntry {
+  return { key, sequence, head: tombstone ? undefined : metadata, body }
 }

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
-import { setTimeout as delay } from 'node:timers/promises'
 
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
+import { pauseAfter } from '@signalbox/broker-core/internal'
 import { internalError, JsonRpcError } from '@signalbox/http-kit'
 
 import { resultMembers } from '../tools/result-members.ts'
@@ -10,9 +10,6 @@ import type { ResolvedTaskOptions } from './options.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
 import { restingRecord } from './task-record.ts'
 import { taskMembers } from './task-text.ts'
-
-/** The pause before a write is repeated while the store is unavailable, in ms. */
-const RETRY_MS = 1_000
 
 const NOTHING = new Uint8Array(0)
 
@@ -101,7 +98,7 @@ export class OwnedTask {
           if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) return 'done'
         }
         if (this.#tasks.closed) return 'done'
-        await delay(RETRY_MS, undefined, { ref: false })
+        await pauseAfter(1, { ref: false })
       }
     } finally {
       this.#release()
