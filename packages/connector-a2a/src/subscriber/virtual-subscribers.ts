@@ -1,4 +1,5 @@
-import type { ReplyInput, RequestMessage } from '@signalbox/broker-core'
+import type { ReplyInput, RequestMessage, Subscription } from '@signalbox/broker-core'
+import { keepSubscribed } from '@signalbox/broker-core/internal'
 import type { AgentCard, AgentConnections } from '@signalbox/registry'
 import { AgentTarget } from '@signalbox/registry'
 import { agentChannel, decodeAgentQuery, WIRE_CHANNEL } from '../requests/agent-query.ts'
@@ -6,10 +7,17 @@ import { encodeAgentReply } from '../requests/agent-reply.ts'
 
 import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
-import { KeptSubscription } from './kept-subscription.ts'
 import { awaitRegistration } from './registration-wait.ts'
 import type { ServingNode } from './served-agent.ts'
 import { ServedAgent } from './served-agent.ts'
+
+/** A subscription that is renewed when it fails or when the engine ends it. */
+interface KeptSubscription {
+  /** Ends it. */
+  readonly ended: AbortController
+  /** Resolves when no delivery begins any more. */
+  readonly closed: Promise<void>
+}
 
 /** A virtual subscriber: an agent, and the subscription to its Query channel while it is registered. */
 interface VirtualSubscriber {
@@ -24,6 +32,9 @@ interface VirtualSubscriber {
  * answered at once, instead of waiting for a subscriber until its deadline.
  */
 const LINGER_MS = 2_000
+
+/** A node may serve many agents, so their attempts during a long outage are rare. */
+const BACKOFF = { firstMs: 500, longestMs: 30_000 }
 
 const NO_INSTANCES: ReadonlyMap<string, number> = new Map()
 
@@ -48,9 +59,8 @@ export class VirtualSubscribers {
       else this.#serve(card)
     })
     for (const card of registry.list({})) this.#serve(card)
-    this.#wire = new KeptSubscription(
-      () => node.system.queries.subscribe(WIRE_CHANNEL, {}, (request) => this.#serveWire(request)),
-      (error) => node.failed(error),
+    this.#wire = this.#keep(() =>
+      node.system.queries.subscribe(WIRE_CHANNEL, {}, (request) => this.#serveWire(request)),
     )
   }
 
@@ -97,14 +107,12 @@ export class VirtualSubscribers {
       return
     }
     clearTimeout(subscriber.lingering)
-    subscriber.subscription ??= new KeptSubscription(
-      () =>
-        this.#node.system.queries.subscribe(agentChannel(id), {}, (request) => {
-          // A closing subscription may still receive requests for the agent's next registration.
-          const { agent } = this.#byId.get(id) ?? subscriber
-          return agent.serve(request)
-        }),
-      (error) => this.#node.failed(error),
+    subscriber.subscription ??= this.#keep(() =>
+      this.#node.system.queries.subscribe(agentChannel(id), {}, (request) => {
+        // A closing subscription may still receive requests for the agent's next registration.
+        const { agent } = this.#byId.get(id) ?? subscriber
+        return agent.serve(request)
+      }),
     )
   }
 
@@ -168,11 +176,17 @@ export class VirtualSubscribers {
     this.#close(subscription)
   }
 
-  #close(subscription: KeptSubscription): void {
-    const closing = subscription
-      .close()
-      .catch((error: unknown) => this.#node.failed(error))
-      .finally(() => this.#closing.delete(closing))
+  #keep(subscribe: () => Promise<Subscription>): KeptSubscription {
+    const ended = new AbortController()
+    const failed = (error: unknown, failures: number): void => {
+      if (failures === 1) this.#node.failed(error)
+    }
+    return { ended, closed: keepSubscribed(subscribe, { signal: ended.signal, failed, backoff: BACKOFF }) }
+  }
+
+  #close({ ended, closed }: KeptSubscription): void {
+    ended.abort()
+    const closing = closed.finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
   }
 }

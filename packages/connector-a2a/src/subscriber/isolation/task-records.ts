@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import { KeyedLog } from '@signalbox/broker-core/internal'
 
 /** The compacted events store of the records. */
 const CHANNEL = '_AGENTS_.runs'
@@ -27,19 +28,18 @@ interface TaskRecord {
 
 /** The durable records of the callers that began tasks, which all nodes share. */
 export class TaskRecords {
-  readonly #system: BrokerHandle
+  readonly #log: KeyedLog
   /** In the order of their last use. */
   readonly #known = new Map<string, TaskRecord>()
-  #created: Promise<unknown> | undefined
 
   constructor(system: BrokerHandle) {
-    this.#system = system
+    this.#log = new KeyedLog(system, CHANNEL, { maxAgeMs: KEEP_MS, maxBytes: MAX_BYTES })
   }
 
   /** Returns the ClientID of the caller that began a task; undefined without a record. @throws BrokerError ENGINE_UNAVAILABLE */
   async callerOf(agentId: string, taskId: string): Promise<string | undefined> {
     const key = keyOf(agentId, taskId)
-    const record = this.#used(key) ?? this.#learn(key, await this.#system.eventsStore.getLast(CHANNEL, key))
+    const record = this.#used(key) ?? this.#learn(key, await this.#log.last(key))
     if (record === undefined) return undefined
     if (Date.now() - record.writtenAt > RENEW_MS) {
       // Another node may renew it at the same time.
@@ -59,27 +59,13 @@ export class TaskRecords {
       await this.#write(key, callerId, 0)
     } catch (error) {
       if (!isBrokerError(error, 'CONFLICT')) throw error
-      this.#learn(key, await this.#system.eventsStore.getLast(CHANNEL, key))
+      this.#learn(key, await this.#log.last(key))
     }
   }
 
   async #write(key: string, callerId: string, expected: number): Promise<void> {
-    this.#created ??= this.#create()
-    await this.#created
-    const entry = { key, body: encodeText(callerId), expectLastOfKey: expected }
-    const { sequence, timestamp } = await this.#system.eventsStore.publish(CHANNEL, entry)
+    const { sequence, timestamp } = await this.#log.write(key, { body: encodeText(callerId) }, expected)
     this.#keep(key, { callerId, sequence, writtenAt: timestamp })
-  }
-
-  /** Creates the channel, so that its retention is not that of other channels. */
-  async #create(): Promise<void> {
-    try {
-      const options = { compacted: true, maxAgeMs: KEEP_MS, maxBytes: MAX_BYTES }
-      await this.#system.channels.create('events_store', CHANNEL, options)
-    } catch (error) {
-      this.#created = undefined
-      throw error
-    }
   }
 
   #learn(key: string, event: StoredEvent | undefined): TaskRecord | undefined {
