@@ -12,6 +12,10 @@ const CLIENTS = 3
 const PAUSE_MS = 150
 /** The number of heartbeats between two registrations. */
 const NEWCOMER_EVERY = 40
+/** More agents would be silent for too long while calls fail: three clients send all heartbeats. */
+const MAX_AGENTS = 100
+/** The age of an acknowledged heartbeat from which an agent may have expired: nodes share heartbeats every fifth of the TTL. */
+const MAY_EXPIRE_MS = AGENT_TTL_S * 800
 /** The time for the nodes to synchronize at the end, in milliseconds. */
 const AGREE_MS = 30_000
 
@@ -27,6 +31,8 @@ export class RegistrationLoad implements Load {
   readonly #clients: Clients
   readonly #urls: readonly string[]
   readonly #registered: string[] = []
+  /** The time at which the last acknowledged heartbeat or registration of each agent was sent, monotonic. */
+  readonly #heardAt = new Map<string, number>()
   #beats = 0
   #newcomers = 0
   #turn = 0
@@ -44,8 +50,9 @@ export class RegistrationLoad implements Load {
 
   async #next(): Promise<void> {
     const beat = this.#beats++
-    if (beat % NEWCOMER_EVERY === 0) await this.#register(`chaos-more-${this.#newcomers++}`, this.#urls[0] ?? '')
-    else await this.#heartbeat(this.#scene.front, this.#nextAgent())
+    if (beat % NEWCOMER_EVERY === 0 && this.#registered.length < MAX_AGENTS) {
+      await this.#register(`chaos-more-${this.#newcomers++}`, this.#urls[0] ?? '')
+    } else await this.#heartbeat(this.#scene.front, this.#nextAgent())
   }
 
   /** Heartbeats run in sequence, for any number of agents: no agent may be silent until it expires. */
@@ -55,16 +62,24 @@ export class RegistrationLoad implements Load {
   }
 
   async #register(agent: string, url: string): Promise<void> {
+    const sentAt = performance.now()
     await ask(`${this.#scene.front}/agents/register`, CALL_MS, { agent_id: agent, name: agent, url })
-    this.#registered.push(agent)
+    this.#heardAt.set(agent, sentAt)
+    if (!this.#registered.includes(agent)) this.#registered.push(agent)
   }
 
   async #heartbeat(base: string, agent: string): Promise<void> {
+    const sentAt = performance.now()
     try {
       await ask(`${base}/agents/heartbeat`, CALL_MS, { agent_id: agent })
+      this.#heardAt.set(agent, sentAt)
     } catch (error) {
       if (error instanceof Refused && error.code === 'AGENT_NOT_FOUND') {
-        this.ledger.break('lost', `a heartbeat of ${agent}failed, although the agent is registered`)
+        if (this.#isLive(agent, sentAt)) {
+          this.ledger.break('lost', `a heartbeat of ${agent} failed, although the agent is registered`)
+        }
+        // As an agent does that learns of its expiry.
+        await this.#register(agent, this.#urls[AGENTS.findIndex((one) => one === agent)] ?? this.#urls[0] ?? '')
       }
       throw error
     }
@@ -91,8 +106,14 @@ export class RegistrationLoad implements Load {
     }
   }
 
+  /** Returns `true` if an agent cannot have expired at this time. */
+  #isLive(agent: string, atMs: number): boolean {
+    return atMs - (this.#heardAt.get(agent) ?? -Infinity) < MAY_EXPIRE_MS
+  }
+
   async #missing(node: string): Promise<readonly string[]> {
-    const due = [...this.#registered]
+    const now = performance.now()
+    const due = this.#registered.filter((agent) => this.#isLive(agent, now))
     const listed = (await ask(`${node}/agents`, CALL_MS)) as readonly Listed[]
     const known = new Set(listed.map(({ agent_id }) => agent_id))
     return due.filter((agent) => !known.has(agent))
