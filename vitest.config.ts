@@ -27,10 +27,10 @@ type Sharing = Readonly<Record<string, readonly string[]>>
  * or its event loop, or replace its clock or its timers.
  */
 const SHARED: Sharing = {
-  '@signalbox/broker-core': [],
+  '@signalbox/broker-core': ['nodes'],
   '@signalbox/connector-a2a': ['leaks', 'stream/many-streams'],
   '@signalbox/connector-cloudevents': ['subscribe-events', 'unowned-promises'],
-  '@signalbox/connector-mcp': ['node-leases', 'protocol-waiting', 'tools-channels'],
+  '@signalbox/connector-mcp': ['protocol-waiting', 'tools-channels'],
   '@signalbox/engine-embedded': [],
   '@signalbox/http-kit': [],
   '@signalbox/management-api': ['history'],

@@ -12,6 +12,7 @@ export { ENGINE_OPTION_TYPES, engineSettingsOf, wholeOption } from '../engine-op
 export { messageOf } from '../errors.ts'
 export { KeyedLog } from '../keyed-log/keyed-log.ts'
 export type { KeyedContent, KeyedEntry, KeyedLogFollower, KeyedLogSink } from '../keyed-log/keyed-log.ts'
+export { Nodes } from '../keyed-log/nodes.ts'
 export { keepSubscribed, pauseAfter, retry } from '../keyed-log/retry.ts'
 export type { Backoff } from '../keyed-log/retry.ts'
 export { nameMatcher } from '../glob-matcher.ts'

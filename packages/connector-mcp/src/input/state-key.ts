@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
+import { KeyedLog } from '@signalbox/broker-core/internal'
 
 /** Returns the key that signs the state of calls that wait for input. */
 export type StateKey = () => Promise<Uint8Array>
@@ -23,20 +24,20 @@ export function randomStateKey(): StateKey {
  * @param system The handle for reserved channels
  */
 export function brokerStateKey(system: BrokerHandle): StateKey {
+  const log = new KeyedLog(system, CHANNEL)
   return async () => {
-    const { channels, eventsStore } = system
-    await channels.create('events_store', CHANNEL, { compacted: true, maxAgeMs: 0, maxBytes: 0 })
-    const stored = await eventsStore.getLast(CHANNEL, NAME)
+    await log.create()
+    const stored = await log.last(NAME)
     if (stored !== undefined) return validKey(stored.body)
     const body = randomBytes(KEY_BYTES)
     try {
-      await eventsStore.publish(CHANNEL, { key: NAME, body, expectLastOfKey: 0 })
+      await log.write(NAME, { body }, 0)
       return body
     } catch (error) {
       if (!isBrokerError(error, 'CONFLICT')) throw error
     }
     // Another node was faster.
-    return validKey((await eventsStore.getLast(CHANNEL, NAME))?.body)
+    return validKey((await log.last(NAME))?.body)
   }
 }
 

@@ -1,7 +1,7 @@
 import { isBrokerError } from '@signalbox/broker-core'
+import { Nodes } from '@signalbox/broker-core/internal'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
 
-import { NodeLeases } from './node-leases.ts'
 import type { ResolvedTaskOptions } from './options.ts'
 import type { IndexedTask, TaskIndex } from './task-index.ts'
 import type { StoredTask } from './task-record.ts'
@@ -37,7 +37,7 @@ export interface KeptTasks {
 export class TaskUpkeep {
   readonly #tasks: KeptTasks
   readonly #index: TaskIndex
-  readonly #leases: NodeLeases
+  readonly #nodes: Nodes
   #timer: NodeJS.Timeout | undefined
   #announcedAt = Number.NEGATIVE_INFINITY
   #sweeping = false
@@ -45,7 +45,8 @@ export class TaskUpkeep {
   constructor(tasks: KeptTasks, index: TaskIndex) {
     this.#tasks = tasks
     this.#index = index
-    this.#leases = new NodeLeases(tasks.node, tasks.options.leaseMs)
+    const { leaseMs, store } = tasks.options
+    this.#nodes = new Nodes(tasks.node, { leaseMs, shared: store.shared })
   }
 
   open(): void {
@@ -57,9 +58,10 @@ export class TaskUpkeep {
     clearInterval(this.#timer)
   }
 
-  /** Renews the lease of a node. */
+  /** Records that a node has announced itself. */
   alive(node: string): void {
-    this.#leases.renew(node)
+    if (node === this.#tasks.node) this.#nodes.renewed(performance.now())
+    else this.#nodes.heard(node)
   }
 
   /** Never rejects. */
@@ -69,7 +71,7 @@ export class TaskUpkeep {
     try {
       const tasks = this.#index.tasks()
       const nodes = new Set(tasks.flatMap(({ status, node }) => (status === 'working' && node ? [node] : [])))
-      this.#leases.retain(nodes)
+      this.#nodes.retain(nodes)
       if (this.#tasks.options.store.shared && nodes.size > 0) await this.#announce()
       const now = Date.now()
       const due = tasks.filter((task) => (task.status === 'working' ? this.#isOrphan(task) : task.expiresMs <= now))
@@ -92,7 +94,7 @@ export class TaskUpkeep {
   #isOrphan({ id, node }: IndexedTask): boolean {
     if (node === undefined) return true
     if (node === this.#tasks.node) return !this.#tasks.runs(id)
-    return !this.#tasks.options.store.shared || this.#leases.isLost(node)
+    return this.#nodes.isLost(node)
   }
 
   async #end({ id, sequence, status }: IndexedTask): Promise<void> {

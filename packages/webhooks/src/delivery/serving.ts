@@ -1,8 +1,8 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 import type { KeyedLogFollower } from '@signalbox/broker-core/internal'
+import { Nodes } from '@signalbox/broker-core/internal'
 
-import { NodeLeases } from '../cluster/node-leases.ts'
 import type { WebhookFormat } from '../format.ts'
 import type { WebhookOptions } from '../options.ts'
 import type { SecretBox } from '@signalbox/http-kit'
@@ -50,7 +50,7 @@ export interface ServingParts {
 export class Serving {
   readonly #index: SubscriptionIndex
   readonly #parts: ServingParts
-  readonly #leases: NodeLeases
+  readonly #nodes: Nodes
   readonly #shared: boolean
   readonly #leaseMs: number
   readonly #runnerParts: RunnerParts
@@ -73,7 +73,7 @@ export class Serving {
     this.#parts = parts
     this.#shared = shared
     this.#leaseMs = leaseMs
-    this.#leases = new NodeLeases(node, { leaseMs, shared })
+    this.#nodes = new Nodes(node, { leaseMs, shared })
     this.#runnerParts = {
       system,
       log,
@@ -141,8 +141,8 @@ export class Serving {
   apply(entry: LogEntry): void {
     if (entry.key.startsWith(NODE)) {
       const node = entry.key.slice(NODE.length)
-      if (entry.value === undefined) this.#leases.gone(node)
-      else this.#leases.heard(node)
+      if (entry.value === undefined) this.#nodes.gone(node)
+      else this.#nodes.heard(node)
       return
     }
     const id = this.#index.apply(entry)
@@ -164,7 +164,7 @@ export class Serving {
   #sweep(): void {
     if (this.#ended.signal.aborted) return
     if (this.#shared) this.#renew()
-    if (!this.#leases.held) {
+    if (!this.#nodes.held) {
       for (const id of this.#runners.keys()) this.#stop(id)
       return
     }
@@ -174,8 +174,8 @@ export class Serving {
       if (record.expiresMs !== undefined && record.expiresMs <= now) this.#expire(id)
       else this.#reconcile(id)
     }
-    for (const node of this.#leases.lostFor(FORGET_MS)) {
-      this.#leases.forget(node)
+    for (const node of this.#nodes.lostFor(FORGET_MS)) {
+      this.#nodes.forget(node)
       this.#parts.log.write(NODE + node, undefined).catch((error: unknown) => this.#failed(error))
     }
   }
@@ -188,7 +188,7 @@ export class Serving {
     this.#parts.log
       .write(NODE + this.node, {})
       .then(
-        () => this.#leases.renewed(startedAt),
+        () => this.#nodes.renewed(startedAt),
         (error: unknown) => this.#failed(error),
       )
       .finally(() => {
@@ -209,14 +209,14 @@ export class Serving {
   #reconcile(id: string): void {
     const known = this.#index.get(id)
     const runner = this.#runners.get(id)
-    const mayRun = known?.record.state === 'active' && this.#leases.held && !this.#ended.signal.aborted
+    const mayRun = known?.record.state === 'active' && this.#nodes.held && !this.#ended.signal.aborted
     if (runner !== undefined) {
       if (!mayRun || !this.#isServedBy(runner, known)) this.#stop(id)
       return
     }
     if (!mayRun || this.#stopping.has(id)) return
     if (known.cursor.node === this.node || !this.#shared) this.#start(known)
-    else if (this.#leases.isLost(known.cursor.node)) this.#claimWhenDue(known)
+    else if (this.#nodes.isLost(known.cursor.node)) this.#claimWhenDue(known)
     else this.#orphans.delete(id)
   }
 
@@ -273,7 +273,7 @@ export class Serving {
     const since = this.#orphans.get(id) ?? now
     this.#orphans.set(id, since)
     if (this.#claiming.has(id) || this.#claiming.size >= CLAIMS) return
-    if (now - since < PATIENCE_MS && !this.#leases.isFirstFor(id)) return
+    if (now - since < PATIENCE_MS && !this.#nodes.isFirstFor(id)) return
     this.#claiming.add(id)
     this.#claim(known)
       .catch((error: unknown) => this.#failed(error))
