@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { JsonRpcError } from '@signalbox/http-kit'
 
 import type { TaskHandling, Tool, ToolContext, ToolOutcome } from '../../packages/connector-mcp/src/tools/tool.ts'
-import { MCP_CODES } from '../../packages/connector-mcp/src/wire/codes.ts'
+import { MCP_CODES } from '../../packages/connector-mcp/src/wire/2026-07-28.ts'
 
 /** The schema of the scenario `json-schema-2020-12`: its keywords have to reach clients unchanged. */
 const SCHEMA = {

@@ -1,6 +1,7 @@
+import { setTimeout as pause } from 'node:timers/promises'
+
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit'
-import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Tool, ToolContext, ToolOutcome } from '../../packages/connector-mcp/src/tools/tool.ts'
 import { fixture, text } from './fixture-tools.ts'

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { Tool, ToolContext, ToolOutcome } from '../../packages/connector-mcp/src/tools/tool.ts'
-import { tasksRequired } from '../../packages/connector-mcp/src/wire/client-capabilities.ts'
+import { tasksRequired } from '../../packages/connector-mcp/src/wire/capabilities.ts'
 import { fixture, text } from './fixture-tools.ts'
 
 /** A schema that takes any arguments. */

@@ -1,8 +1,6 @@
-import { OrderedSet } from '@signalbox/broker-core/internal'
 import type { Entry } from '@signalbox/broker-core/internal'
+import { OrderedSet } from '@signalbox/broker-core/internal'
 import { InFlight } from '@signalbox/http-kit'
-
-import type { CallEndReason } from './errors.ts'
 
 /** A running tool call, as the rest of the connector sees it. */
 export interface RunningCall {
@@ -106,4 +104,25 @@ const LAST_MS = 1_000
  */
 export function callKey(clientId: string, sessionId: string | undefined, requestId: string): string | undefined {
   return sessionId === undefined ? undefined : `${clientId} ${sessionId} ${requestId}`
+}
+
+/** The reason for which a tool call ended without a result. */
+export type CallEndReason = 'cancelled' | 'disconnected' | 'shutdown' | 'timeout'
+
+const MESSAGES: Readonly<Record<CallEndReason, string>> = {
+  cancelled: 'the client cancelled the call',
+  disconnected: 'the client disconnected',
+  shutdown: 'the server is shutting down; try again',
+  timeout: 'the tool exceeded its time limit',
+}
+
+/** The `reason` of a tool call's abort signal. Clients never see it. */
+export class CallEnded extends Error {
+  override readonly name = 'CallEnded'
+  readonly reason: CallEndReason
+
+  constructor(reason: CallEndReason) {
+    super(MESSAGES[reason])
+    this.reason = reason
+  }
 }

@@ -1,14 +1,14 @@
 import type { Broker } from '@signalbox/broker-core'
 import { checkBroker } from '@signalbox/broker-core/internal'
-import type { Connector, HttpHandler } from '@signalbox/http-kit'
-import { createConnector } from '@signalbox/http-kit'
+import type { Connector, FetchContext, HttpHandler } from '@signalbox/http-kit'
+import { createConnector, serveFetch } from '@signalbox/http-kit'
 
-import { CATALOG_PATH, ServerCard } from './card/server-card.ts'
 import { McpEndpoint } from './handler.ts'
-import { answerMetadata } from './oauth/answer-metadata.ts'
+import { answerMetadata } from './oauth.ts'
 import type { McpOperations } from './operations.ts'
 import type { McpConnectorOptions, ResolvedMcpOptions } from './options.ts'
 import { resolveMcpOptions } from './options.ts'
+import { CATALOG_PATH, ServerCard } from './server-card.ts'
 
 /** The MCP endpoint. Its `handler` serves any path: the host routes. */
 export interface McpConnector extends Connector {
@@ -19,7 +19,7 @@ export interface McpConnector extends Connector {
 }
 
 /** A connector with the parts that other hosts than Node's HTTP server mount. */
-export interface OpenMcpConnector {
+interface OpenMcpConnector {
   readonly connector: McpConnector
   /** Serves any path. */
   readonly handler: HttpHandler
@@ -74,4 +74,29 @@ function documentsOf(
   documents.set(server.cardPath, (request, response, headers) => server.card(request, response, headers))
   documents.set(CATALOG_PATH, (request, response, headers) => server.catalog(request, response, headers))
   return documents
+}
+
+/** The MCP endpoint for hosts in the style of fetch. It serves any path: the host routes. */
+export interface McpFetchHandler extends Pick<McpConnector, 'close' | 'openStreams'>, AsyncDisposable {
+  /**
+   * Answers a request. Rejects only for a value that is not a Request, and for a request whose body was read and is not
+   * in the context.
+   */
+  (request: Request, context?: FetchContext): Promise<Response>
+}
+
+/**
+ * Returns the MCP endpoint over a broker for hosts in the style of fetch, such as Bun, Hono and route handlers of
+ * Next.js: `Bun.serve({ fetch: (request) => handler(request) })`. Waiting calls and streams end when the host aborts
+ * the request's signal or cancels the body of the answer. Close the handler before the server.
+ * @throws RangeError for an option out of range
+ */
+export function createMcpFetchHandler(broker: Broker, options: McpConnectorOptions = {}): McpFetchHandler {
+  const { connector, handler } = openMcpConnector(broker, options)
+  const answer = (request: Request, context?: FetchContext): Promise<Response> => serveFetch(handler, request, context)
+  return Object.assign(answer, {
+    close: (graceMs?: number) => connector.close(graceMs),
+    openStreams: () => connector.openStreams(),
+    [Symbol.asyncDispose]: () => connector[Symbol.asyncDispose](),
+  })
 }

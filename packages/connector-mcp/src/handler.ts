@@ -4,6 +4,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Broker } from '@signalbox/broker-core'
 import type {
   ConnectionCaller,
+  HttpRequest,
+  HttpResponse,
   Identity,
   JsonRpcMessage,
   JsonRpcRequest,
@@ -13,6 +15,7 @@ import type {
 } from '@signalbox/http-kit'
 import {
   Endpoint,
+  failureHook,
   internalError,
   JSON_RPC_CODES,
   jsonHeadersProblem,
@@ -23,10 +26,12 @@ import {
   parseJsonRpc,
   scanJsonRpc,
   Settlements,
-  failureHook,
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
+import type { EventMethods } from './events/event-methods.ts'
+import { eventMethodsOf } from './events/mcp-events.ts'
+import type { McpOutcome } from './hooks.ts'
 import type { ExchangeEnvironment } from './mcp-exchange.ts'
 import { McpExchange } from './mcp-exchange.ts'
 import {
@@ -43,31 +48,26 @@ import {
   readWatchedTasks,
   refuseCursor,
 } from './methods.ts'
-import type { EventMethods } from './events/event-methods.ts'
-import { eventMethodsOf } from './events/mcp-events.ts'
-import { RequestStates } from './input/request-state.ts'
-import { ProtectedResource } from './oauth/protected-resource.ts'
-import { mcpOperations } from './operations.ts'
+import { ProtectedResource } from './oauth.ts'
 import type { McpOperations } from './operations.ts'
-import type { McpOutcome } from './hooks.ts'
+import { mcpOperations } from './operations.ts'
 import type { ResolvedMcpOptions } from './options.ts'
+import { RequestStates } from './request-state.ts'
 import { TaskMethods } from './tasks/task-methods.ts'
 import { TaskRequests } from './tasks/task-requests.ts'
 import { Tasks } from './tasks/tasks.ts'
 import type { CallEnvironment } from './tool-call.ts'
 import { ToolCall } from './tool-call.ts'
 import { refusalOfTool } from './tools/broker-failures.ts'
-import { createTools } from './tools/index.ts'
-import { resultMembers } from './tools/result-members.ts'
-import { ToolList } from './tools/tool-list.ts'
+import { createTools, ToolList } from './tools/index.ts'
 import type { Tool } from './tools/tool.ts'
-import { discovery } from './wire/discovery.ts'
+import { resultMembers } from './tools/tool.ts'
+import { acknowledgement, subscriptionMeta } from './wire/2026-07-28.ts'
+import { discovery } from './wire/capabilities.ts'
+import { newSessionId } from './wire/headers.ts'
 import type { Revision } from './wire/revision.ts'
 import { initializeResult } from './wire/revision.ts'
 import { negotiate, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.ts'
-import { newSessionId } from './wire/session.ts'
-import { acknowledgement, subscriptionMeta } from './wire/subscriptions.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The endpoint for `POST` and `GET /mcp` over a broker. */
 export class McpEndpoint {

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
+import type { HttpRequest, HttpResponse, JsonObject, JsonRpcMessage, RequestHead, Unsettled } from '@signalbox/http-kit'
 import {
   authenticationFailed,
   BodyRefused,
@@ -8,26 +9,22 @@ import {
   eventText,
   JSON_RPC_CODES,
   JsonRpcError,
-  JsonRpcExchange,
   jsonRpcErrorText,
+  JsonRpcExchange,
   SSE_HEADERS,
   SseStream,
   successText,
   TextParts,
 } from '@signalbox/http-kit'
-import type { JsonObject, JsonRpcMessage, RequestHead, Unsettled } from '@signalbox/http-kit'
 
-import type { AcceptedMediaTypes } from './accept.ts'
-import { acceptedBy } from './accept.ts'
-import type { ProtectedResource } from './oauth/protected-resource.ts'
 import type { McpOutcome } from './hooks.ts'
-import type { ClientCapabilities } from './wire/client-capabilities.ts'
+import type { ProtectedResource } from './oauth.ts'
+import type { ClientCapabilities } from './wire/capabilities.ts'
+import type { AcceptedMediaTypes, ProtocolHeaders } from './wire/headers.ts'
+import { acceptedBy, checkProtocolHeaders, readProtocolHeaders } from './wire/headers.ts'
 import { capabilitiesIn, checkStateless, namesRevision } from './wire/request-meta.ts'
 import type { ResultType, Revision } from './wire/revision.ts'
 import { DEFAULT_REVISION, STATELESS_REVISION } from './wire/revisions.ts'
-import type { ProtocolHeaders } from './wire/session.ts'
-import { checkProtocolHeaders, readProtocolHeaders } from './wire/session.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The parts that all exchanges of one connector share. */
 export interface ExchangeEnvironment {

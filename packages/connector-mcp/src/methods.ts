@@ -10,8 +10,7 @@ import {
   memberText,
 } from '@signalbox/http-kit'
 
-import type { CallRetry } from './input/request-state.ts'
-import { MAX_WATCHED } from './tasks/task-stream.ts'
+import type { CallRetry } from './request-state.ts'
 import type { Tool } from './tools/tool.ts'
 
 /** Returns the `protocolVersion` of `initialize`. @throws JsonRpcError -32602 if it is not a string */
@@ -26,6 +25,9 @@ export function refuseCursor(params: JsonObject | undefined, id: string): void {
   if (params?.['cursor'] === undefined) return
   throw invalidParams('tools/list: unknown cursor; all tools are on the first page', id)
 }
+
+/** The most tasks of one `subscriptions/listen`. */
+const MAX_WATCHED = 100
 
 /**
  * Returns the tasks in the filter of a `subscriptions/listen`; `undefined` if it names none.

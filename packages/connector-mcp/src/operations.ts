@@ -1,7 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 
 import type { AgentDirectory } from './agent-directory.ts'
-import type { TaskHistory, TaskOverview } from './tasks/task-history.ts'
+import type { TaskHistory, TaskOverview } from './tasks/task-index.ts'
 import type { TaskRequests } from './tasks/task-requests.ts'
 import type { Tasks } from './tasks/tasks.ts'
 import type { Tool, ToolContext, ToolDefinition, ToolOutcome } from './tools/tool.ts'

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 
-import type { ConnectorOptions } from '@signalbox/http-kit'
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions } from '@signalbox/broker-core/internal'
+import type { ConnectorOptions } from '@signalbox/http-kit'
 import {
   anonymousAuthenticator,
   CONNECTOR_OPTION_TYPES,
@@ -12,14 +12,14 @@ import {
 } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
-import type { McpCardOptions } from './card/server-card.ts'
 import { McpEvents } from './events/mcp-events.ts'
 import type { McpHooks } from './hooks.ts'
-import type { StateKey } from './input/state-key.ts'
-import { randomStateKey } from './input/state-key.ts'
+import type { McpOAuthOptions } from './oauth.ts'
+import type { StateKey } from './request-state.ts'
+import { randomStateKey } from './request-state.ts'
+import type { McpCardOptions } from './server-card.ts'
 import type { ResolvedTaskOptions, TaskOptions } from './tasks/options.ts'
 import { resolveTaskOptions } from './tasks/options.ts'
-import type { McpOAuthOptions } from './oauth/protected-resource.ts'
 import { DEFAULT_MAX_ANSWER_BYTES } from './tools/answer-size.ts'
 import { Responders } from './tools/responders.ts'
 import type { ServerInfo } from './wire/revision.ts'

@@ -5,14 +5,14 @@ import * as fc from 'fast-check'
 
 import { CeError } from '../../../packages/connector-cloudevents/src/errors.ts'
 import { readNewSubscription } from '../../../packages/connector-cloudevents/src/push/push-route.ts'
-import { cursorOf, readCursor } from '../../../packages/connector-mcp/src/events/event-cursor.ts'
+import { cursorOf, readCursor } from '../../../packages/connector-mcp/src/events/event-log.ts'
 import {
   readListParams,
   readPollParams,
   readStreamParams,
   readSubscribeParams,
   readUnsubscribeParams,
-} from '../../../packages/connector-mcp/src/events/event-params.ts'
+} from '../../../packages/connector-mcp/src/events/event-selection.ts'
 import { cursorText, EVENT_METHODS, eventParams, subscriptionText } from '../grammar/events.ts'
 import { JSON_UNITS, oneOfTexts } from '../grammar/json.ts'
 import { jsonRpc } from '../grammar/messages.ts'

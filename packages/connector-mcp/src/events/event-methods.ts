@@ -3,9 +3,9 @@ import type { ConnectionCaller, JsonRpcRequest, SseStream } from '@signalbox/htt
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { McpExchange } from '../mcp-exchange.ts'
+import { subscriptionMeta } from '../wire/2026-07-28.ts'
 import { EventsDialect } from '../wire/events-profile.ts'
 import type { CacheScope } from '../wire/revision.ts'
-import { subscriptionMeta } from '../wire/subscriptions.ts'
 import { eventsError, missingAction } from './event-errors.ts'
 import { EventLog } from './event-log.ts'
 import {
@@ -15,8 +15,9 @@ import {
   readStreamParams,
   readSubscribeParams,
   readUnsubscribeParams,
-} from './event-params.ts'
-import { selectEvents, startOf } from './event-selection.ts'
+  selectEvents,
+  startOf,
+} from './event-selection.ts'
 import { EventStream } from './event-stream.ts'
 import type { SubscriptionParts } from './event-subscriptions.ts'
 import { subscribeEndpoint, unsubscribeEndpoint } from './event-subscriptions.ts'

@@ -8,12 +8,10 @@ import { isoTime } from '@signalbox/http-kit'
 
 import type { EventsNotification } from '../wire/events-profile.ts'
 import { eventsNotification } from '../wire/events-profile.ts'
-import type { EventPosition } from './event-cursor.ts'
-import { cursorOf, positionAfter } from './event-cursor.ts'
-import type { EventLog, EventStart } from './event-log.ts'
+import type { EventLog, EventPosition, EventStart } from './event-log.ts'
+import { cursorOf, positionAfter } from './event-log.ts'
 import type { SelectedEvents } from './event-selection.ts'
-import { actionFor } from './event-types.ts'
-import { occurrenceOf } from './occurrence.ts'
+import { actionFor, occurrenceOf } from './event-types.ts'
 
 /** The interval at which a stream looks for waiting messages of a queue, in ms. */
 const QUEUE_MS = 1_000

@@ -13,10 +13,9 @@ import {
   verificationId,
   webhookIdOf,
 } from '../wire/events-profile.ts'
-import { cursorOf, positionAfter } from './event-cursor.ts'
+import { cursorOf, positionAfter } from './event-log.ts'
 import type { EventType, EventTypeOptions } from './event-types.ts'
-import { createEventTypes } from './event-types.ts'
-import { occurrenceOf } from './occurrence.ts'
+import { createEventTypes, occurrenceOf } from './event-types.ts'
 
 /** A subscription of a client to deliveries. */
 export interface EventSubscriptionInput {

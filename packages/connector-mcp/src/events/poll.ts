@@ -2,11 +2,10 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { messageSizeInJson } from '@signalbox/http-kit'
 
 import type { Occurrence } from '../wire/events-profile.ts'
-import { cursorOf, positionAfter } from './event-cursor.ts'
-import { EventLog } from './event-log.ts'
+import { cursorOf, EventLog, positionAfter } from './event-log.ts'
 import type { SelectedEvents } from './event-selection.ts'
 import { startOf } from './event-selection.ts'
-import { occurrenceOf } from './occurrence.ts'
+import { occurrenceOf } from './event-types.ts'
 
 /** The most events of one poll, and the number without `maxEvents`. */
 const MOST_EVENTS = 100

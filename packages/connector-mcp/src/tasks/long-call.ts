@@ -1,6 +1,5 @@
 import type { OwnedTask } from './owned-task.ts'
-import type { TaskWork } from './running-work.ts'
-import type { NewTask, Tasks } from './tasks.ts'
+import type { NewTask, Tasks, TaskWork } from './tasks.ts'
 
 /** The pause before a call tries again to become a task while this node reads the stored tasks, in ms. */
 const READING_MS = 100

@@ -4,12 +4,11 @@ import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { pauseAfter } from '@signalbox/broker-core/internal'
 import { internalError, JsonRpcError } from '@signalbox/http-kit'
 
-import { resultMembers } from '../tools/result-members.ts'
 import type { InputNeeded, ToolOutcome } from '../tools/tool.ts'
+import { resultMembers } from '../tools/tool.ts'
 import type { ResolvedTaskOptions } from './options.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
-import { restingRecord } from './task-record.ts'
-import { taskMembers } from './task-text.ts'
+import { restingRecord, taskMembers } from './task-record.ts'
 
 const NOTHING = new Uint8Array(0)
 

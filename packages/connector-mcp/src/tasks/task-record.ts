@@ -1,7 +1,8 @@
-import { compileLater } from '@signalbox/http-kit'
+import { decodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import { Type } from 'typebox'
+import { compileLater } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
+import { Type } from 'typebox'
 
 import type { TaskEntry } from './task-store.ts'
 
@@ -104,4 +105,39 @@ export function restingRecord(record: TaskRecord, change: Partial<TaskRecord>, t
     expiresMs: Math.max(expiresMs, now + ttlMs),
     ...change,
   }
+}
+
+/** Returns the members of a `Task` as JSON text without the braces: those of the answer that creates a task. */
+export function taskMembers(id: string, record: TaskRecord, pollIntervalMs: number): string {
+  const { status, statusMessage, createdMs, updatedMs, expiresMs } = record
+  const members = {
+    taskId: id,
+    status,
+    statusMessage,
+    createdAt: new Date(createdMs).toISOString(),
+    lastUpdatedAt: new Date(updatedMs).toISOString(),
+    ttlMs: Math.max(1, Math.round(expiresMs - createdMs)),
+    pollIntervalMs,
+  }
+  return JSON.stringify(members).slice(1, -1)
+}
+
+/** Returns the members of a `DetailedTask`, which has the open requests, the result or the error. */
+export function detailedMembers({ id, record, result }: StoredTask, pollIntervalMs: number): string {
+  const task = taskMembers(id, record, pollIntervalMs)
+  switch (record.status) {
+    case 'input_required':
+      return `${task},"inputRequests":${JSON.stringify(record.requests ?? {})}`
+    case 'completed':
+      return `${task},"result":${callResult(decodeText(result) ?? '{}')}`
+    case 'failed':
+      return `${task},"error":${JSON.stringify(record.error ?? {})}`
+    default:
+      return task
+  }
+}
+
+/** Returns a stored result in the form of revision 2026-07-28. The text is copied, so that large numbers stay exact. */
+function callResult(stored: string): string {
+  return `{"resultType":"complete"${stored === '{}' ? '' : ','}${stored.slice(1)}`
 }

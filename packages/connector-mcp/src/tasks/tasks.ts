@@ -5,10 +5,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 
 import type { ResolvedTaskOptions } from './options.ts'
 import { OwnedTask } from './owned-task.ts'
-import type { TaskWork } from './running-work.ts'
-import { RunningWork } from './running-work.ts'
-import { TaskHistory } from './task-history.ts'
-import { TaskIndex } from './task-index.ts'
+import { TaskHistory, TaskIndex } from './task-index.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
 import { encodeRecord, isExpired, isOver, readTask, restingRecord } from './task-record.ts'
 import type { TaskEntry } from './task-store.ts'
@@ -25,7 +22,7 @@ export interface NewTask {
 }
 
 /** Called with each new state of a task; with `undefined` when the task was removed. */
-export type TaskListener = (task: StoredTask | undefined) => void
+type TaskListener = (task: StoredTask | undefined) => void
 
 const NOTHING = new Uint8Array(0)
 
@@ -232,5 +229,40 @@ export class Tasks {
 
   #notify(id: string, task: StoredTask | undefined): void {
     for (const listener of this.#listeners.get(id) ?? []) listener(task)
+  }
+}
+
+/** A call on this node that has a task. */
+export interface TaskWork {
+  /** Ends the call: its task is over, or another node has it. */
+  abandon(): void
+}
+
+/**
+ * The calls of this node by the id of their task. A task has several while its next state is being written: the call
+ * that asked for input has not returned, and requests that want to continue it compete.
+ */
+class RunningWork {
+  readonly #work = new Map<string, Set<TaskWork>>()
+
+  has(id: string): boolean {
+    return this.#work.has(id)
+  }
+
+  add(id: string, work: TaskWork): void {
+    const all = this.#work.get(id)
+    if (all === undefined) this.#work.set(id, new Set([work]))
+    else all.add(work)
+  }
+
+  delete(id: string, work: TaskWork): void {
+    const all = this.#work.get(id)
+    all?.delete(work)
+    if (all?.size === 0) this.#work.delete(id)
+  }
+
+  /** Ends the calls of a task. */
+  abandon(id: string): void {
+    for (const work of this.#work.get(id) ?? []) work.abandon()
   }
 }

@@ -1,14 +1,13 @@
 import { randomUUID } from 'node:crypto'
 
-import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { hopsProblem } from '@signalbox/http-kit'
+import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import { hopsProblem, isJsonObject, memberText, parseJson } from '@signalbox/http-kit'
 
 import type { AgentDirectory, AgentReply } from '../agent-directory.ts'
-import { agentOutcome, agentTimeout } from './agent-reply.ts'
 import { agentNotFound } from './agents.ts'
-import { confirmation, failure } from './results.ts'
+import { cancelledOutcome, withProgress } from './define-tool.ts'
+import { confirmation, failure, jsonReplyOutcome } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
-import { cancelledOutcome, withProgress } from './waiting.ts'
 
 /**
  * Returns a JSON-RPC request as bytes. It is made before the call waits: a waiting call must not hold the values of its
@@ -19,7 +18,7 @@ export function requestBody(method: string, params: object | undefined): Uint8Ar
 }
 
 /** One JSON-RPC request of a tool to an agent. */
-export interface AgentToolCall {
+interface AgentToolCall {
   readonly agentId: string
   readonly method: string
   /** The JSON-RPC request for the agent. */
@@ -76,4 +75,74 @@ function counted(reply: AgentReply, { hold }: ToolContext): AgentReply {
 
 function milliseconds(seconds: number): number {
   return Math.min(Math.max(1, Math.round(seconds * 1000)), Number.MAX_SAFE_INTEGER)
+}
+
+/** Characters of a rejection's body that are shown, enough to see the reason. */
+const MAX_SHOWN = 2048
+
+/** An agent's response may have any number of keys, and repeated keys; they are passed on. */
+const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
+
+/**
+ * Returns the outcome for an agent's reply: the first matching case, in the same order as on the gateway. The result
+ * or error is copied from the source text of the response, so that large numbers and the order of keys are preserved.
+ */
+export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
+  const agent = `agent ${JSON.stringify(agentId)}`
+  if (!reply.executed) {
+    if (reply.error === 'agent timeout') return agentTimeout(agentId)
+    if (reply.failure === 'too_large') {
+      return failure(
+        `AGENT_UNAVAILABLE: agent response too large: the reply of ${agent} is larger than CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES. Ask for less data.`,
+      )
+    }
+    if (reply.failure === 'busy' && reply.unsent !== true) {
+      return failure(
+        `AGENT_UNAVAILABLE: The reply of ${agent} was refused: ${reply.error}. The agent may have processed the request: check that before you repeat it.`,
+      )
+    }
+    return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
+  }
+  if (reply.failure === 'invalid_response') return invalidResponse(agent, responseProblem(reply.status))
+  const text = decodeText(reply.body)
+  const json = text === undefined ? { problem: 'not valid UTF-8' } : parseJson(text, ANY_KEYS)
+  const value = 'value' in json ? json.value : undefined
+  const response = isJsonObject(value) && value['jsonrpc'] === '2.0' ? value : {}
+  if (isJsonObject(response['error'])) return failure(errorText(memberText(text ?? '', 'error') ?? ''))
+  if (reply.status < 200 || reply.status > 299) {
+    return failure(
+      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${(text ?? '').slice(0, MAX_SHOWN)}`,
+    )
+  }
+  if ('problem' in json) return invalidResponse(agent, `the body is ${json.problem}`)
+  const said = text ?? ''
+  const result = Object.hasOwn(response, 'result') ? memberText(said, 'result') : undefined
+  const source = result ?? said.trim()
+  return jsonReplyOutcome(source)
+}
+
+function invalidResponse(agent: string, problem: string): ToolOutcome {
+  return failure(`INVALID_RESPONSE: invalid response from ${agent}: ${problem}.`)
+}
+
+/** @param status 0 without an HTTP response */
+function responseProblem(status: number): string {
+  if (status === 0) return 'it is not HTTP'
+  return `it is an event stream, is incomplete, or is compressed (HTTP ${status})`
+}
+
+/** Returns the outcome for an agent, or the broker's Query to it, that exceeded its timeout. */
+function agentTimeout(agentId: string): ToolOutcome {
+  return failure(
+    `AGENT_TIMEOUT: The agent ${JSON.stringify(agentId)} did not answer in time. It may still be working. Repeat the request only if that is safe, and use a larger timeout.`,
+  )
+}
+
+/** Returns the agent's code, message and data, without other members of its error. */
+function errorText(error: string): string {
+  const members = ['code', 'message', 'data'].flatMap((key) => {
+    const value = memberText(error, key)
+    return value === undefined ? [] : [`"${key}":${value}`]
+  })
+  return `{${members.join(',')}}`
 }

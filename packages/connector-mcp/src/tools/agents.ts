@@ -6,10 +6,9 @@ import { argument, shownValue } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
 import type { AgentCard, AgentDirectory, AgentFilter } from '../agent-directory.ts'
-import { READS } from './annotations.ts'
-import { defineTool } from './define-tool.ts'
-import { failure, laterPagesOutput, listOutcome, MAX_LISTED, objectOutcome } from './results.ts'
+import { defineTool, READS } from './define-tool.ts'
 import type { LaterPages } from './results.ts'
+import { failure, laterPagesOutput, listOutcome, MAX_LISTED, objectOutcome } from './results.ts'
 import type { Tool, ToolContext, ToolOutcome } from './tool.ts'
 
 const skillSummary = Type.Object({ id: Type.String(), name: Type.String(), tags: Type.Array(Type.String()) })

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import type { MessageContent, ResultLimit } from '@signalbox/broker-core'
-import { messageSizeInJson, LONG_TEXT_BYTES, longMessageShape, messageShape, TextParts } from '@signalbox/http-kit'
+import { LONG_TEXT_BYTES, longMessageShape, messageShape, messageSizeInJson, TextParts } from '@signalbox/http-kit'
 
 import type { ToolOutcome } from './tool.ts'
 

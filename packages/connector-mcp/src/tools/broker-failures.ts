@@ -1,5 +1,5 @@
-import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
 import type { BrokerError, BrokerErrorCode, BrokerHandle, ChannelType, PolicyAction } from '@signalbox/broker-core'
+import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { ResultNote } from './answer-size.ts'

@@ -2,8 +2,7 @@ import { CHANNEL_TYPES } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { READS } from './annotations.ts'
-import { defineTool } from './define-tool.ts'
+import { defineTool, READS } from './define-tool.ts'
 import {
   channelDescriptor,
   channelInfoOutput,

@@ -1,8 +1,9 @@
-import { compileArguments, JSON_RPC_CODES, JsonRpcError, problemsText } from '@signalbox/http-kit'
 import type { ArgumentProblem, ArgumentRule } from '@signalbox/http-kit'
+import { compileArguments, JSON_RPC_CODES, JsonRpcError, problemsText } from '@signalbox/http-kit'
 import type { Static, TObject } from 'typebox'
 
 import { brokerFailure } from './broker-failures.ts'
+import { failure } from './results.ts'
 import type { TaskHandling, Tool, ToolAnnotations, ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 
 interface ToolSource<Input extends TObject> {
@@ -69,4 +70,65 @@ function invalidArguments(tool: string, problems: readonly ArgumentProblem[]): J
   return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid arguments for ${tool}: ${problemsText(problems)}`, {
     data: { problems },
   })
+}
+
+/** Reads without changing anything. */
+export const READS: ToolAnnotations = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+}
+
+/** Adds a message; a repeated call adds another one. */
+export const ADDS: ToolAnnotations = {
+  readOnlyHint: false,
+  destructiveHint: false,
+  idempotentHint: false,
+  openWorldHint: false,
+}
+
+/** Removes the messages that it returns. */
+export const REMOVES: ToolAnnotations = { ...ADDS, destructiveHint: true }
+
+/** Changes the state of messages without removing any; a repeated call has no further effect. */
+export const CHANGES: ToolAnnotations = { ...ADDS, idempotentHint: true }
+
+/** Asks a subscriber or an agent for an answer. */
+export const ASKS: ToolAnnotations = { ...ADDS, openWorldHint: true }
+
+/** Makes a subscriber or an agent act, possibly with destructive effects. */
+export const ACTS: ToolAnnotations = { ...ASKS, destructiveHint: true }
+
+/**
+ * Interval of progress notifications, in ms. Clients that extend their time-out with each notification wait longer
+ * than this.
+ */
+const PROGRESS_MS = 5_000
+
+/** Waits, and reports progress to a client that asked for it: at once, and then every 5 s. */
+export function withProgress<T>(context: ToolContext, awaited: string, wait: () => Promise<T>): Promise<T> {
+  return context.wantsProgress ? waitAndReport(context, awaited, wait) : wait()
+}
+
+async function waitAndReport<T>(context: ToolContext, awaited: string, wait: () => Promise<T>): Promise<T> {
+  context.progress(`waiting for ${awaited}`)
+  const timer = setInterval(() => context.progress(`still waiting for ${awaited}`), PROGRESS_MS)
+  timer.unref()
+  try {
+    return await wait()
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/**
+ * Returns the outcome of a request that was ended by a cancellation or a shutdown.
+ * @throws the error itself if it is another one
+ */
+export function cancelledOutcome(error: unknown, { signal }: ToolContext, awaited: string): ToolOutcome {
+  if (!signal.aborted || error !== signal.reason) throw error
+  return failure(
+    `CANCELLED: The call was cancelled, or the server is shutting down, before ${awaited} arrived. A subscriber may have received the request: check that before you repeat it.`,
+  )
 }

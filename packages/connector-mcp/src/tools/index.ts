@@ -1,13 +1,11 @@
+import type { BrokerHandle } from '@signalbox/broker-core'
+
 import type { AgentDirectory } from '../agent-directory.ts'
-import { agentInfo, agentList } from './agents.ts'
 import { agentQuery, agentSend } from './agent-requests.ts'
+import { agentInfo, agentList } from './agents.ts'
 import { channelInfo, channelList } from './channels.ts'
-import { eventsPublish, eventsStorePublish } from './events-publish.ts'
-import { eventsStoreRead, eventsStoreReadLatest } from './events-store-read.ts'
-import { queuePeek } from './queue-peek.ts'
-import { queueLease, queueReceive } from './queue-receive.ts'
-import { queueSend } from './queue-send.ts'
-import { SETTLE_TOOLS } from './queue-settle.ts'
+import { eventsPublish, eventsStorePublish, eventsStoreRead, eventsStoreReadLatest } from './events.ts'
+import { queueLease, queuePeek, queueReceive, queueSend, SETTLE_TOOLS } from './queues.ts'
 import { commandSend, querySend } from './requests.ts'
 import type { Responders } from './responders.ts'
 import { responderTools } from './responders.ts'
@@ -25,7 +23,7 @@ const OTHER_TOOLS: readonly Tool[] = [
 ]
 
 /** The parts of the server that decide which tools there are. */
-export interface ToolSet {
+interface ToolSet {
   /** @default none */
   readonly agents?: AgentDirectory | undefined
   /** @default false */
@@ -45,4 +43,23 @@ export function createTools({ agents, leases = false, responders }: ToolSet = {}
   const answering = responders ? responderTools(responders) : []
   const tools = [...queueTools, ...OTHER_TOOLS, ...agentTools, ...answering]
   return new Map(tools.map((tool) => [tool.definition.name, tool]))
+}
+
+/** The tools as `tools/list` shows them. */
+export class ToolList {
+  /** The JSON text of each tool. */
+  readonly #texts: ReadonlyMap<Tool, string>
+
+  constructor(tools: Iterable<Tool>) {
+    this.#texts = new Map([...tools].map((tool) => [tool, JSON.stringify(tool.definition)]))
+  }
+
+  /** Returns the tools that the policy allows the caller on at least one channel, as a JSON array. */
+  textFor(broker: BrokerHandle): string {
+    const shown: string[] = []
+    for (const [{ needs }, text] of this.#texts) {
+      if (needs.patterns.some((pattern) => broker.mayPermit(needs.action, pattern))) shown.push(text)
+    }
+    return `[${shown.join(',')}]`
+  }
 }

@@ -3,12 +3,10 @@ import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { argument, bodyText } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { ACTS, ASKS } from './annotations.ts'
 import { withoutSubscriber } from './broker-failures.ts'
-import { defineTool } from './define-tool.ts'
+import { ACTS, ASKS, cancelledOutcome, defineTool, withProgress } from './define-tool.ts'
 import { confirmation, failure, replyOutcome, replyOutput } from './results.ts'
 import type { ToolContext, ToolOutcome } from './tool.ts'
-import { cancelledOutcome, withProgress } from './waiting.ts'
 
 interface RequestArguments {
   readonly channel: string

@@ -1,16 +1,14 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import { AnswerRelay, argument, isoTime, messageShape, PendingRequests } from '@signalbox/http-kit'
 import type { AwaitedReply } from '@signalbox/http-kit'
+import { AnswerRelay, argument, isoTime, messageShape, PendingRequests } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { ADDS, CHANGES, READS } from './annotations.ts'
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'
 import { emptyNote } from './broker-failures.ts'
-import { defineTool } from './define-tool.ts'
+import { ADDS, CHANGES, defineTool, READS, withProgress } from './define-tool.ts'
 import { confirmation, eventsOutput, failure } from './results.ts'
 import type { Tool, ToolContext } from './tool.ts'
-import { withProgress } from './waiting.ts'
 
 /** The commands and queries that models took and have not answered, on this node and on others. */
 export class Responders {

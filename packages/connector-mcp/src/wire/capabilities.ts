@@ -1,11 +1,12 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
 
-import { MCP_CODES } from './codes.ts'
-import { declaresEvents } from './events-profile.ts'
+import { MCP_CODES } from './2026-07-28.ts'
+import { declaresEvents, eventsCapabilities } from './events-profile.ts'
+import { STATELESS_REVISION, SUPPORTED_VERSIONS } from './revisions.ts'
 
 /** The extension of calls that continue as tasks. */
-export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
+const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks'
 
 /** The members of a client's capabilities that this server uses. */
 export interface ClientCapabilities {
@@ -39,5 +40,24 @@ export function tasksRequired(method: string): JsonRpcError {
     MCP_CODES.MISSING_CLIENT_CAPABILITY,
     `${method}: the client capability extensions[${JSON.stringify(TASKS_EXTENSION)}] is missing; declare it in _meta of each request`,
     { data: { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } } },
+  )
+}
+
+/**
+ * Returns the members of the result of `server/discover`, as JSON text without the braces.
+ * @param instructions A description of the server for models
+ * @param offered.tasks `true` if calls can become tasks
+ * @param offered.events `true` if clients can subscribe to events
+ */
+export function discovery(
+  instructions: string,
+  offered: { readonly tasks: boolean; readonly events: boolean },
+): string {
+  const { key, extensions } = offered.events ? eventsCapabilities() : { key: {}, extensions: {} }
+  const all = { ...(offered.tasks ? { [TASKS_EXTENSION]: {} } : {}), ...extensions }
+  const capabilities = { tools: {}, ...key, ...(Object.keys(all).length === 0 ? {} : { extensions: all }) }
+  return (
+    `"supportedVersions":${JSON.stringify(SUPPORTED_VERSIONS)},"capabilities":${JSON.stringify(capabilities)},` +
+    `"instructions":${JSON.stringify(instructions)}${STATELESS_REVISION.cacheHints('public')}`
   )
 }

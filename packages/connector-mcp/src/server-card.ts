@@ -1,11 +1,10 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { BaseUrl } from '@signalbox/http-kit'
+import type { BaseUrl, HttpRequest, HttpResponse } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, readPublicUrl } from '@signalbox/http-kit'
 
-import type { ServerInfo } from '../wire/revision.ts'
-import { SUPPORTED_VERSIONS } from '../wire/revisions.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
+import type { ServerInfo } from './wire/revision.ts'
+import { SUPPORTED_VERSIONS } from './wire/revisions.ts'
 
 /** The server card, which programs read before they connect. */
 export interface McpCardOptions {
@@ -18,7 +17,7 @@ export interface McpCardOptions {
 }
 
 /** The endpoint that a card describes. */
-export interface CardSubject {
+interface CardSubject {
   /** The path of the endpoint. */
   readonly path: string
   readonly serverInfo: ServerInfo

@@ -1,13 +1,13 @@
 import { Buffer } from 'node:buffer'
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
-import { canonicalJson, compileLater, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+import { KeyedLog } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
+import { canonicalJson, compileLater, isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
-
-import { openRequests, readResponses } from './input-responses.ts'
-import type { StateKey } from './state-key.ts'
 
 /** Time for which a client may answer, in ms. */
 const VALID_MS = 15 * 60_000
@@ -117,4 +117,75 @@ function invalid(reason: string): JsonRpcError {
     JSON_RPC_CODES.INVALID_PARAMS,
     `invalid params: ${reason}; call the tool without requestState and inputResponses`,
   )
+}
+
+const ACTIONS: ReadonlySet<unknown> = new Set(['accept', 'decline', 'cancel'])
+
+/**
+ * Returns the responses to requests of the server. Responses to other requests are ignored.
+ * @param keys The keys of the requests
+ * @throws JsonRpcError -32602
+ */
+export function readResponses(keys: readonly string[], responses: JsonObject): Readonly<Record<string, JsonObject>> {
+  const answered = keys.filter((key) => Object.hasOwn(responses, key))
+  return Object.fromEntries(answered.map((key) => [key, readResponse(key, responses[key])]))
+}
+
+function readResponse(key: string, response: unknown): JsonObject {
+  if (isJsonObject(response) && ACTIONS.has(response['action'])) return response
+  throw new JsonRpcError(
+    JSON_RPC_CODES.INVALID_PARAMS,
+    `invalid params: inputResponses[${JSON.stringify(key)}] must be an object with the action accept, decline or cancel`,
+  )
+}
+
+/** Returns the requests without a response. */
+export function openRequests(
+  requests: Readonly<Record<string, JsonObject>>,
+  responses: Readonly<Record<string, JsonObject>>,
+): Readonly<Record<string, JsonObject>> {
+  return Object.fromEntries(Object.entries(requests).filter(([key]) => !Object.hasOwn(responses, key)))
+}
+
+/** Returns the key that signs the state of calls that wait for input. */
+export type StateKey = () => Promise<Uint8Array>
+
+/** The compacted events store of the key, and its key there. */
+const CHANNEL = '_AGENTS_.mcp'
+const NAME = 'state-key'
+
+const KEY_BYTES = 32
+
+/** Returns a random key, which no other process knows. */
+export function randomStateKey(): StateKey {
+  const key = randomBytes(KEY_BYTES)
+  return async () => key
+}
+
+/**
+ * Returns the key on the broker's own channel `_AGENTS_.mcp`, which all nodes share. The first use creates it.
+ * @param system The handle for reserved channels
+ */
+export function brokerStateKey(system: BrokerHandle): StateKey {
+  const log = new KeyedLog(system, CHANNEL)
+  return async () => {
+    await log.create()
+    const stored = await log.last(NAME)
+    if (stored !== undefined) return validKey(stored.body)
+    const body = randomBytes(KEY_BYTES)
+    try {
+      await log.write(NAME, { body }, 0)
+      return body
+    } catch (error) {
+      if (!isBrokerError(error, 'CONFLICT')) throw error
+    }
+    // Another node was faster.
+    return validKey((await log.last(NAME))?.body)
+  }
+}
+
+/** With a short key any client could sign. */
+function validKey(key: Uint8Array | undefined): Uint8Array {
+  if (key?.byteLength === KEY_BYTES) return key
+  throw new Error(`the key ${NAME} in ${CHANNEL} has ${key?.byteLength ?? 0} bytes; it must have ${KEY_BYTES}`)
 }
