@@ -3,28 +3,30 @@ import { defineConfig } from 'oxlint'
 import { BOUNDARIES, shortName } from './tools/boundaries/table.ts'
 
 /** Restricts the imports of each package's shipped code to the table in tools/boundaries. */
-const boundaries = BOUNDARIES.filter(({ private: isPrivate }) => !isPrivate).map(({ folder, imports, all }) => ({
-  files: [`${folder}/src/**`],
-  rules: {
-    'no-restricted-imports': [
-      'error',
-      {
-        patterns: [
-          {
-            group: [
-              '@signalbox/*',
-              '@signalbox/*/*',
-              'signalbox',
-              ...entriesFor(folder, imports).map((name) => `!${name}`),
-            ],
-            message: `${folder} may import ${allowed(imports, all)} (docs/architecture.md)`,
-          },
-          { group: ['**/../packages/**', '**/../apps/**'], message: 'import a package by its name' },
-        ],
-      },
-    ] satisfies ['error', object],
-  },
-}))
+const boundaries = BOUNDARIES.filter((row) => !row.private || row.bundledBy !== undefined).map(
+  ({ folder, imports, all }) => ({
+    files: [`${folder}/src/**`],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          patterns: [
+            {
+              group: [
+                '@signalbox/*',
+                '@signalbox/*/*',
+                'signalbox',
+                ...entriesFor(folder, imports).map((name) => `!${name}`),
+              ],
+              message: `${folder} may import ${allowed(imports, all)} (docs/architecture.md)`,
+            },
+            { group: ['**/../packages/**', '**/../apps/**'], message: 'import a package by its name' },
+          ],
+        },
+      ] satisfies ['error', object],
+    },
+  }),
+)
 
 /** Only engines import the Engine port. The entries `internal`, `settings`, `fastify` and `events` are for every package that may import theirs. */
 function entriesFor(folder: string, imports: readonly string[]): readonly string[] {

@@ -5,8 +5,10 @@ import { join } from 'node:path'
 export interface PackageBoundary {
   readonly package: string
   readonly folder: string
-  /** True for a package that is never published. Only tests and other private packages import it. */
+  /** True for a package that is never published. Only tests, other private packages and `bundledBy` import it. */
   readonly private: boolean
+  /** The published package whose command contains the code of a private one. The table binds that code too. */
+  readonly bundledBy: string | undefined
   /** The names of the packages, sorted as in the table. */
   readonly imports: readonly string[]
   /** True if the package may import every package, or every published one if it is published itself. */
@@ -17,6 +19,7 @@ interface Row {
   readonly package: string
   readonly folder: string
   readonly private?: true
+  readonly bundledBy?: string
   readonly imports: readonly string[] | 'all'
 }
 
@@ -32,14 +35,19 @@ function boundaries(rows: readonly Row[]): readonly PackageBoundary[] {
     package: row.package,
     folder: row.folder,
     private: row.private === true,
+    bundledBy: row.bundledBy,
     imports:
       row.imports === 'all'
         ? rows
-            .filter((other) => other !== row && (row.private === true || other.private !== true))
+            .filter((other) => other !== row && (row.private === true || isOpenTo(row, other)))
             .map((other) => other.package)
         : row.imports.map((name) => `@signalbox/${name}`),
     all: row.imports === 'all',
   }))
+}
+
+function isOpenTo(row: Row, other: Row): boolean {
+  return other.private !== true || other.bundledBy === row.package
 }
 
 /** Returns a package's name without the scope, as messages and docs/architecture.md write it. */

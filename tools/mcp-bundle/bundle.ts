@@ -1,14 +1,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 
 import type { Product } from './product.ts'
 import { DESCRIPTION, ROOT, SETTINGS } from './product.ts'
 import type { ArchivedFile } from './zip.ts'
 import { zip } from './zip.ts'
 
-/** The folders of the program. Their files have different names: the bundle has them in one folder. */
-const FOLDERS = ['apps/server/src/mcp-bridge', 'apps/server/src/tls'].map((folder) => join(ROOT, folder))
+/** The folder of the commands. The program is its file `tls.ts` and its folder `mcp-bridge`: the bundle has them in one folder. */
+const SOURCE = join(ROOT, 'packages/cli/src')
 
 /** The source file of the bundle's program. */
 const ENTRY = 'bundle-entry.ts'
@@ -31,11 +31,12 @@ export function bundle(product: Product): Buffer {
 }
 
 function program(): readonly ArchivedFile[] {
-  return FOLDERS.flatMap((folder) => readdirSync(folder).map((file) => ({ folder, file })))
-    .toSorted((a, b) => (a.file < b.file ? -1 : 1))
-    .map(({ folder, file }) => {
-      const source = stripTypeScriptTypes(readFileSync(join(folder, file), 'utf8'))
-      const code = source.replaceAll(/(from |import )'\.{1,2}\/(?:tls\/)?([^'/]+)\.ts'/g, "$1'./$2.js'")
+  return [...readdirSync(join(SOURCE, 'mcp-bridge')).map((file) => join('mcp-bridge', file)), 'tls.ts']
+    .toSorted()
+    .map((path) => {
+      const file = basename(path)
+      const source = stripTypeScriptTypes(readFileSync(join(SOURCE, path), 'utf8'))
+      const code = source.replaceAll(/(from |import )'\.{1,2}\/([^'/]+)\.ts'/g, "$1'./$2.js'")
       return {
         path: `server/${file === ENTRY ? 'index.js' : file.replace(/\.ts$/, '.js')}`,
         content: Buffer.from(code),

@@ -64,8 +64,9 @@ test('boundaries - dependencies outside the table are reported, those of tests a
   ])
 })
 
-test('boundaries - private packages are open to private packages only', () => {
+test('boundaries - private packages are open to private packages and to the one that bundles them', () => {
   expect(importsOf('signalbox')).toContain('@signalbox/console')
+  expect(importsOf('signalbox')).toContain('@signalbox/cli')
   expect(importsOf('signalbox')).not.toContain('@signalbox/testkit')
   expect(importsOf('@signalbox/tools')).toContain('@signalbox/testkit')
 })

@@ -80,9 +80,9 @@ test('M27 - without a server the program answers with an error that says so', as
 })
 
 test('M27 - the check reports a missing module, another hash and another version', () => {
-  const incomplete = zip(unzip(archive).filter(({ path }) => path !== 'server/lines.js'))
+  const incomplete = zip(unzip(archive).filter(({ path }) => path !== 'server/host-messages.js'))
   expect(problemsOf(incomplete, entry)).toEqual([
-    'server/bridge.js imports ./lines.js, which the bundle does not have',
+    'server/bridge.js imports ./host-messages.js, which the bundle does not have',
     'server.json: fileSha256 is not that of the bundle',
   ])
   expect(problemsOf(archive, { ...entry, version: '^1.0.0' })).toEqual([

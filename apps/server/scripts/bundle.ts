@@ -24,6 +24,7 @@ const OUTPUT = join(PACKAGE, 'dist/bundle')
 
 interface Manifest {
   readonly name: string
+  readonly private?: boolean
   readonly dependencies: Readonly<Record<string, string>>
 }
 
@@ -40,10 +41,10 @@ const server = readManifest(PACKAGE)
 if (server === undefined) throw new Error(`${PACKAGE} has no package.json`)
 
 /** Returns the folder of the package that contains a file. */
-function packageFolder(file: string): { folder: string; name: string } {
+function packageFolder(file: string): Manifest & { folder: string } {
   for (let folder = dirname(file); ; folder = dirname(folder)) {
     const manifest = readManifest(folder)
-    if (manifest) return { folder, name: manifest.name }
+    if (manifest) return { ...manifest, folder }
     if (folder === dirname(folder)) throw new Error(`${file} is in no package`)
   }
 }
@@ -58,7 +59,8 @@ const ownUrls: Plugin = {
     // The bundler's own modules have names that start with a null character.
     if (id.startsWith('\0')) return undefined
     if (!code.includes('import.meta.url') || code.includes('new Worker(')) return undefined
-    const { folder, name } = packageFolder(id)
+    const { folder, name, private: isPrivate } = packageFolder(id)
+    if (isPrivate) throw new Error(`${id} uses import.meta.url, but ${name} is not installed with the command`)
     const path = JSON.stringify(`./${relative(folder, id)}`)
     const manifest = JSON.stringify(`${name}/package.json`)
     return { code: code.replaceAll('import.meta.url', `new URL(${path}, import.meta.resolve(${manifest})).href`) }
@@ -69,11 +71,8 @@ function built(file: string): string {
   return join(PACKAGE, 'dist', file)
 }
 
-function command(name: string): string {
-  return built(`commands/${name}.js`)
-}
-
 const EMBEDDED = fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))
+const COMMANDS = fileURLToPath(import.meta.resolve('@signalbox/cli'))
 const WRITER = join(dirname(EMBEDDED), 'writer/writer-thread.js')
 
 /** The libraries in the bundle, besides the packages of the workspace. */
@@ -110,8 +109,7 @@ const parts = partsOf(smallest.output, {
     { part: 'server', modules: [built('server.js'), built('metrics/process.js')] },
   ],
   apart: [
-    // These two commands load most of what a server loads.
-    { part: 'common', module: built('commands/run-command.js'), except: ['backup', 'recover'].map(command) },
+    { part: 'common', module: COMMANDS, except: [] },
     { part: 'store', module: WRITER, except: [] },
   ],
 })

@@ -1,4 +1,11 @@
+import { existsSync } from 'node:fs'
 import process from 'node:process'
+import { fileURLToPath } from 'node:url'
+
+import type { CommandHost, StoreChoice } from '@signalbox/cli'
+
+import type { Config } from './config/schema.ts'
+import { VERSION } from './version.ts'
 
 /** Options of commands that may come before the verb, such as `--url URL`. */
 const BEFORE_VERB = /^--(?:url|api|token|context|ca-file|cert-file|key-file|json)(?:=|$)/
@@ -12,11 +19,34 @@ export async function run(args: readonly string[], env: Readonly<Record<string, 
     await runServer(args, env)
     return
   }
-  const [{ runCommand }, { processIo }] = await Promise.all([
-    import('./commands/run-command.ts'),
-    import('./commands/command-io.ts'),
-  ])
-  const code = await runCommand(args, processIo(env))
+  const { processIo, runCommand } = await import('@signalbox/cli')
+  const code = await runCommand(args, processIo(env), commandHost)
   // The bridge of `signalbox mcp` sets a code itself.
   if (code !== 0) process.exitCode = code
+}
+
+/** The published package has a copy of `deploy/` in its `dist`; in the source tree the folder is at the root. */
+const DEPLOY_FOLDERS = ['./deploy/', '../../../deploy/']
+
+/** The parts of the server that commands need. */
+export const commandHost: CommandHost = {
+  version: VERSION,
+  deployFolder: () =>
+    DEPLOY_FOLDERS.map((path) => fileURLToPath(new URL(path, import.meta.url))).find((folder) => existsSync(folder)),
+  yamlParser: async () => (await import('./files/yaml.ts')).parseYaml,
+  policyParser: async () => (await import('./security/policy-file.ts')).policyParser(),
+  async backUpStore(store, file) {
+    const { backUpStore } = await import('./engine/engines.ts')
+    return backUpStore(await configOf(store), file)
+  },
+  async restoreStore(store, file) {
+    const { restoreStore } = await import('./engine/engines.ts')
+    return restoreStore(await configOf(store), file)
+  },
+  recoverStore: async (from, to) => (await import('./engine/engines.ts')).recoverStore(from, to),
+}
+
+async function configOf({ flags, env }: StoreChoice): Promise<Config> {
+  const [{ loadConfig }, { fromFlags }] = await Promise.all([import('./config/load.ts'), import('./config/flags.ts')])
+  return (await loadConfig({ flags: fromFlags(flags), env })).config
 }

@@ -97,7 +97,7 @@ process.once('exit', () => process._rawDebug('FILES' + JSON.stringify(files.filt
     .map((url) => url.replace(/^.*\/(apps|packages)\//, '$1/'))
   const others = own.filter(
     (file) =>
-      !/^(apps\/server\/(scripts\/start\.js|src\/(main|cli|errors)\.ts)|apps\/server\/src\/(commands|config\/similar|lifecycle\/compile-cache)|packages\/(client|broker-core)\/src)/.test(
+      !/^(apps\/server\/(scripts\/start\.js|src\/(main|cli|version|lifecycle\/compile-cache)\.ts)|packages\/(cli|client|broker-core)\/src)/.test(
         file,
       ),
   )

@@ -22,34 +22,34 @@ import { TypedChannel } from './typed-channel.ts'
 
 export interface ConnectOptions {
   /** The bearer token, or a function that returns the current one and is called before each request. */
-  readonly token?: TokenSource
+  readonly token?: TokenSource | undefined
   /** The `source` of the messages that this client sends, a URI reference. @default '/signalbox/client' */
-  readonly source?: string
+  readonly source?: string | undefined
   /** The `type` of the messages that this client sends. @default 'signalbox.data' */
-  readonly type?: string
+  readonly type?: string | undefined
   /**
    * The time for which a send to a queue or a store is repeated until it is stored, at most 90 s: the server recognizes
    * a repeat for two minutes. @default '30s'
    */
-  readonly retryFor?: Duration
+  readonly retryFor?: Duration | undefined
   /** The number of repeats of other calls, 0 or more. Workers and subscriptions are not limited. @default 4 */
-  readonly retries?: number
+  readonly retries?: number | undefined
   /** The longest time of one attempt, in addition to the time that the call itself waits. @default '30s' */
-  readonly timeout?: Duration
+  readonly timeout?: Duration | undefined
   /** The longest time without a byte on a stream, before it is opened again. The server sends a comment every 30 s. @default '75s' */
-  readonly silence?: Duration
+  readonly silence?: Duration | undefined
   /** Closes the client. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Receives errors that no call throws: of handlers and of connections. @default a line on the console */
-  readonly onError?: ErrorListener
+  readonly onError?: ErrorListener | undefined
   /** @default the global `fetch` */
-  readonly fetch?: Fetch
+  readonly fetch?: Fetch | undefined
 }
 
 /** The options of a channel. */
 export interface ChannelOptions<Input, Output> {
   /** The schema of the data: it is validated when it is sent and received, and gives the types. */
-  readonly schema?: Schema<Input, Output>
+  readonly schema?: Schema<Input, Output> | undefined
 }
 
 /** A connection to a Signalbox server. Opens no socket before the first call. */
@@ -79,7 +79,7 @@ export interface Signalbox extends AsyncDisposable {
     kind: RequestKind,
     channel: string,
     handler: AnswerHandler<T>,
-    options?: AnswerOptions & { readonly schema?: Schema<unknown, T> },
+    options?: AnswerOptions & { readonly schema?: Schema<unknown, T> | undefined },
   ): Subscription
   readonly agents: Agents
   /** Drains the workers, ends the subscriptions, and removes the agents of this client. Idempotent. */

@@ -19,17 +19,17 @@ export type ClientErrorCode = keyof typeof CLIENT_ERRORS
 /** One invalid part of a call or of data. */
 export interface Problem {
   /** The parameter, argument or field; the path in the data, joined by dots. */
-  readonly name?: string
-  readonly given?: string
+  readonly name?: string | undefined
+  readonly given?: string | undefined
   /** The allowed values, or the reason. */
   readonly allowed: string
 }
 
 export interface SignalboxErrorInit {
   readonly status?: number | undefined
-  readonly problems?: readonly Problem[]
-  readonly details?: Readonly<Record<string, unknown>>
-  readonly retryable?: boolean
+  readonly problems?: readonly Problem[] | undefined
+  readonly details?: Readonly<Record<string, unknown>> | undefined
+  readonly retryable?: boolean | undefined
   readonly retryAfterMs?: number | undefined
   readonly cause?: unknown
 }

@@ -18,7 +18,7 @@ export interface Gap {
 
 export interface EventsOptions extends SubscribeOptions {
   /** Reports events that were missed: they are not stored. Use a store where that matters. */
-  readonly onGap?: (gap: Gap) => void
+  readonly onGap?: ((gap: Gap) => void) | undefined
 }
 
 /** Events: each one goes to the current subscribers. */

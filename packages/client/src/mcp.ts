@@ -19,7 +19,7 @@ export interface ToolCall {
   /** `true` if repeating the call has no second effect. */
   readonly repeatable: boolean
   /** The time for which the call is repeated, in ms. */
-  readonly retryForMs?: number
+  readonly retryForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 

@@ -12,7 +12,7 @@ export interface ProjectOptions extends Omit<SubscribeOptions, 'group'> {
   /** Stores the sequence of an event that was handled. */
   readonly save: (sequence: number) => unknown
   /** The first event of a projection that has handled no event. @default 'first' */
-  readonly from?: StoreStart
+  readonly from?: StoreStart | undefined
 }
 
 /** A reader that handles every event of a store, and keeps its position. */

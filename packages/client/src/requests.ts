@@ -11,7 +11,7 @@ import { callCe } from './ce-call.ts'
 
 export interface RequestOptions extends MessageOptions {
   /** The longest time to wait for the answer, 1 s to 1 h, in whole seconds. @default the server's, 60 s */
-  readonly timeout?: Duration
+  readonly timeout?: Duration | undefined
 }
 
 /** The wait of the server without a time-out in the request is at most this, in ms. */

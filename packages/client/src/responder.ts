@@ -13,7 +13,7 @@ export type RequestKind = 'commands' | 'queries'
 
 export interface AnswerOptions extends SubscribeOptions {
   /** Requests that are handled at the same time. @default 16 */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
 }
 
 /** The context of a request that a handler answers. */

@@ -12,12 +12,12 @@ export interface MessageOptions {
    * The id of the message. A repeat with the same id within two minutes is stored once, in queues and events stores.
    * @default a random id
    */
-  readonly id?: string
+  readonly id?: string | undefined
   /** The CloudEvent's type. @default the client's */
-  readonly type?: string
+  readonly type?: string | undefined
   /** @default `application/json`; `text/plain` for strings, `application/octet-stream` for bytes */
-  readonly contentType?: string
-  readonly signal?: AbortSignal
+  readonly contentType?: string | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A message that the server has stored. */

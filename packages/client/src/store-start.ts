@@ -35,7 +35,7 @@ export function isAfter(from: StoreStart, last: StorePosition): boolean {
 /** Returns the query of a start: the numbers are those of `events_store_type`. */
 export function startQuery(from: StoreStart): {
   readonly events_store_type: number
-  readonly events_store_value?: string
+  readonly events_store_value?: string | undefined
 } {
   if (from === 'new') return { events_store_type: 1 }
   if (from === 'first') return { events_store_type: 2 }

@@ -24,23 +24,23 @@ export interface StoredEvent<T = unknown> extends Message<T> {
 
 export interface ReadOptions {
   /** @default 'first' */
-  readonly from?: StoreStart
+  readonly from?: StoreStart | undefined
   /** Waits for new events after the last stored one. @default false */
-  readonly follow?: boolean
-  readonly signal?: AbortSignal
+  readonly follow?: boolean | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The options of {@link Store.on}. */
 export interface StoreSubscribeOptions extends SubscribeOptions {
   /** The first event. Has no effect if the group has a position. @default 'new' */
-  readonly from?: StoreStart
+  readonly from?: StoreStart | undefined
   /**
    * `true` stores the position of `group`, which is required, at the server: it is kept for seven days after the last
    * subscriber left. The position moves past an event when the server has sent it, so an event whose handler does not
    * finish before the process ends does not come again; {@link Store.project} keeps a position that moves with the
    * handler. @default false
    */
-  readonly durable?: boolean
+  readonly durable?: boolean | undefined
 }
 
 /** Events that are kept, in one order, and read from any position. */
@@ -60,7 +60,7 @@ export class Store<Output = unknown, Input = Output> {
   }
 
   /** Returns the sequence of the last stored event; 0 if there is none. */
-  async lastSequence(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
+  async lastSequence(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<number> {
     return (await this.#last(options.signal)).sequence
   }
 

@@ -9,11 +9,11 @@ import type { Call } from './transport.ts'
 /** The options of every subscription. */
 export interface SubscribeOptions {
   /** A consumer group: each message goes to one of its subscribers. */
-  readonly group?: string
+  readonly group?: string | undefined
   /** Ends the subscription. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Receives errors of the handler and of the connection, which is made again. @default the client's */
-  readonly onError?: ErrorListener
+  readonly onError?: ErrorListener | undefined
 }
 
 /** A subscription. It connects again when its stream ends or breaks. */
@@ -36,11 +36,11 @@ export interface SubscriptionKind {
   /** Handles a message. The stream is not read on before it resolves. */
   readonly received: (event: EventSourceMessage, signal: AbortSignal) => void | Promise<void>
   /** Handles a new connection that replaces another one. */
-  readonly reconnected?: () => void
+  readonly reconnected?: (() => void) | undefined
   /** Handles an `error` event of the stream. Returns `true` if the subscription ends. */
   readonly failed: (error: SignalboxError) => boolean
   /** Waits for the handlers that run. */
-  readonly settled?: () => Promise<void>
+  readonly settled?: (() => Promise<void>) | undefined
 }
 
 /** Starts a subscription. */

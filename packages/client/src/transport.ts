@@ -18,14 +18,14 @@ export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
   readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
+  readonly headers?: Readonly<Record<string, string>> | undefined
+  readonly body?: string | undefined
   /** Time that the server itself may wait, in ms; added to the time-out of the request. */
-  readonly waitMs?: number
+  readonly waitMs?: number | undefined
   /** `true` if repeating the call has no second effect: it is repeated after a broken connection too. */
   readonly repeatable: boolean
   /** The time for which the call is repeated, in ms. Default: the number of repeats of the client limits it instead. */
-  readonly retryForMs?: number
+  readonly retryForMs?: number | undefined
   readonly signal?: AbortSignal | undefined
 }
 

@@ -1,5 +1,5 @@
-import { COMMANDS } from '../commands/catalog.ts'
-import { commandLines } from '../commands/help.ts'
+import { COMMANDS, commandLines } from '@signalbox/cli'
+
 import type { Setting, SettingValue } from './settings.ts'
 import { allowedText, SETTING_GROUPS } from './settings.ts'
 

@@ -3,15 +3,13 @@ import type { RequestListener, Server, ServerOptions } from 'node:http'
 import { createServer } from 'node:https'
 import type { Server as HttpsServer } from 'node:https'
 import { Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import { createSecureContext, TLSSocket } from 'node:tls'
 
 import { watchFiles } from '@signalbox/http-kit'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
-import type { KeyPair } from '../tls/certificates.ts'
-import { certificateOf, checkKeyPair } from '../tls/certificates.ts'
 import type { NotifySecurity } from './events.ts'
 import { Refusals } from './refusals.ts'
 
@@ -19,7 +17,10 @@ import { Refusals } from './refusals.ts'
 const HANDSHAKE_MS = 10_000
 
 /** The certificate of the server. With `ca`, clients must present a certificate of one of these authorities. */
-interface Material extends KeyPair {
+interface Material {
+  readonly cert: string
+  readonly key: string
+  readonly ca: string | undefined
   readonly minVersion: 'TLSv1.2'
 }
 
@@ -140,9 +141,28 @@ function nameOf(socket: TLSSocket): string {
 function checked(section: string, cert: string, key: string, ca: string | undefined): Material {
   const certificate = certificateOf(cert, `${section}.certFile`)
   if (ca !== undefined) certificateOf(ca, `${section}.caFile`)
-  const material: Material = { cert, key, ...(ca === undefined ? {} : { ca }), minVersion: 'TLSv1.2' }
-  checkKeyPair(material, certificate, `${section}.keyFile`)
+  const material: Material = { cert, key, ca, minVersion: 'TLSv1.2' }
+  try {
+    createSecureContext(material)
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
+    throw new Error(
+      `${section}.keyFile: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
+      { cause: error },
+    )
+  }
   return material
+}
+
+/** Returns the first certificate of a text. `name` is the setting, for the message. */
+function certificateOf(text: string, name: string): X509Certificate {
+  try {
+    return new X509Certificate(text)
+  } catch (error) {
+    throw new Error(`${name}: it contains no certificate in PEM; it must contain -----BEGIN CERTIFICATE-----`, {
+      cause: error,
+    })
+  }
 }
 
 function read<T>(section: string, open: () => T): T {

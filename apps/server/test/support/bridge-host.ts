@@ -3,7 +3,7 @@ import { PassThrough } from 'node:stream'
 
 import { onTestFinished } from 'vitest'
 
-import { Bridge } from '../../src/mcp-bridge/bridge.ts'
+import { Bridge } from '@signalbox/cli/mcp-bridge'
 
 /** A message that the host reads. */
 export interface Received {

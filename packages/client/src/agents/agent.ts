@@ -11,14 +11,14 @@ import { agentReply } from './agent-reply.ts'
 
 export interface AgentCallOptions {
   /** Continues a conversation: the `contextId` of a reply. */
-  readonly contextId?: string
+  readonly contextId?: string | undefined
   /** Continues a task: the `taskId` of a reply. */
-  readonly taskId?: string
+  readonly taskId?: string | undefined
   /** Agents recognize a repeated message by its id. @default a random id */
-  readonly messageId?: string
+  readonly messageId?: string | undefined
   /** The time that the agent may take, 1 s to 1 h, in whole seconds. @default the server's, 5 min */
-  readonly timeout?: Duration
-  readonly signal?: AbortSignal
+  readonly timeout?: Duration | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The longest time-out of the gateway, in ms. */
@@ -71,7 +71,7 @@ export class Agent {
   }
 
   /** Returns the agent card, as it was registered. */
-  async card(options: { readonly signal?: AbortSignal } = {}): Promise<Readonly<Record<string, unknown>>> {
+  async card(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<Readonly<Record<string, unknown>>> {
     const signal = callSignal(this.#context, options.signal)
     const path = `/agents/${encodeURIComponent(this.#id)}`
     const { text } = await this.#context.transport.call(

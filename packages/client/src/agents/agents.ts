@@ -13,15 +13,18 @@ export interface Agents {
   serve(options: ServeAgentOptions): Promise<ServedAgent>
   /** Returns the cards of all agents, or of those with one of the tags among their skills. */
   list(options?: {
-    readonly skillTags?: readonly string[]
-    readonly signal?: AbortSignal
+    readonly skillTags?: readonly string[] | undefined
+    readonly signal?: AbortSignal | undefined
   }): Promise<readonly Readonly<Record<string, unknown>>[]>
 }
 
 export function agentsOf(context: ClientContext): Agents {
   return Object.assign((id: string) => new Agent(context, id), {
     serve: (options: ServeAgentOptions) => ServedAgent.start(context, options),
-    async list({ skillTags, signal }: { skillTags?: readonly string[]; signal?: AbortSignal } = {}) {
+    async list({
+      skillTags,
+      signal,
+    }: { skillTags?: readonly string[] | undefined; signal?: AbortSignal | undefined } = {}) {
       const cards: Readonly<Record<string, unknown>>[] = []
       for (let cursor: string | undefined; ; cursor = textOf(cards.at(-1)?.['agent_id'])) {
         const answer = await context.transport.call(

@@ -15,15 +15,15 @@ export interface ServeAgentOptions {
    * The name of this server among several of the same agent, such as the name of its pod: 1 to 128 letters, digits,
    * `.`, `_` and `-`. @default the agent has this server only
    */
-  readonly instance?: string
+  readonly instance?: string | undefined
   /** Further members of the agent card. `name` is the id by default. */
-  readonly card?: Readonly<Record<string, unknown>>
+  readonly card?: Readonly<Record<string, unknown>> | undefined
   /** The time between heartbeats, below the server's time-to-live of 300 s. @default '60s' */
-  readonly heartbeat?: Duration
+  readonly heartbeat?: Duration | undefined
   /** Removes the registration. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Receives errors of heartbeats, which are sent again. @default the client's */
-  readonly onError?: ErrorListener
+  readonly onError?: ErrorListener | undefined
 }
 
 /**

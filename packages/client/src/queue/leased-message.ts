@@ -19,7 +19,7 @@ export interface LeasedMessage<T = unknown> extends QueueMessage<T> {
   /** Removes the message. Returns `false` if its lease had ended. */
   ack(): Promise<boolean>
   /** Returns the message to its queue, now or after a delay. Returns `false` if its lease had ended. */
-  nack(options?: { readonly delay?: Duration }): Promise<boolean>
+  nack(options?: { readonly delay?: Duration | undefined }): Promise<boolean>
   /** Sets the end of the lease to this time from now. Returns `false` if the lease had ended. */
   extend(lease: Duration): Promise<boolean>
 }

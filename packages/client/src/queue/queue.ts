@@ -17,23 +17,23 @@ import type { TypedChannel } from '../typed-channel.ts'
 
 export interface QueueSendOptions extends MessageOptions {
   /** The time until the message can be received, in whole seconds. @default 0 */
-  readonly delay?: Duration
+  readonly delay?: Duration | undefined
   /** The time after which an unreceived message is removed, in whole seconds; 0 is never. @default 0 */
-  readonly expires?: Duration
+  readonly expires?: Duration | undefined
   /** The number of receives after which the message moves to `deadLetter`. */
-  readonly maxReceives?: number
+  readonly maxReceives?: number | undefined
   /** The dead-letter queue. Requires `maxReceives`. */
-  readonly deadLetter?: string
+  readonly deadLetter?: string | undefined
 }
 
 export interface ReceiveOptions {
   /** The most messages, 1 to 1,000. @default 1 */
-  readonly max?: number
+  readonly max?: number | undefined
   /** The lease of the messages, 1 s to 12 h. @default '30s' */
-  readonly lease?: Duration
+  readonly lease?: Duration | undefined
   /** The longest time to wait for a first message, at most 60 s. @default '5s' */
-  readonly wait?: Duration
-  readonly signal?: AbortSignal
+  readonly wait?: Duration | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The longest delay, in seconds. */
@@ -113,7 +113,7 @@ export class Queue<Output = unknown, Input = Output> {
   }
 
   /** Removes every message that is not leased. Returns their number. */
-  async purge(options: { readonly signal?: AbortSignal } = {}): Promise<number> {
+  async purge(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<number> {
     const { data } = await callCe(this.#channel.context.transport, {
       method: 'POST',
       path: '/ce/queue/ack_all',

@@ -14,17 +14,17 @@ import { WorkItem } from './work-item.ts'
 
 export interface WorkOptions {
   /** Messages that are worked on at the same time, 1 to 1,000. @default 1 */
-  readonly concurrency?: number
+  readonly concurrency?: number | undefined
   /** The lease of a message, 1 s to 12 h. It is renewed while the handler runs. @default '30s' */
-  readonly lease?: Duration
+  readonly lease?: Duration | undefined
   /** The time until a failed message can be received again, by its number of receives. @default 1 s, doubled each time, at most 5 min */
-  readonly backoff?: (receives: number) => Duration
+  readonly backoff?: ((receives: number) => Duration) | undefined
   /** The time that `drain` waits if the signal or the client ends the pool. @default '25s' */
-  readonly drainTimeout?: Duration
+  readonly drainTimeout?: Duration | undefined
   /** Drains the pool. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /** Receives errors of the handler and of the connection, both of which are tried again. @default the client's */
-  readonly onError?: ErrorListener
+  readonly onError?: ErrorListener | undefined
 }
 
 /** The longest time between two attempts of a failed message without options, in ms. */

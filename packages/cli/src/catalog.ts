@@ -1,0 +1,413 @@
+import type { Command } from './command.ts'
+import type { Options } from './command-line.ts'
+
+/** The commands, in the order of the help. Each loads its code when it runs. */
+
+const JSON_OUTPUT: Options = { json: { help: 'Print JSON: one value a line.' } }
+
+const TLS: Options = {
+  'ca-file': {
+    value: 'FILE',
+    help: "The authorities of the server's certificate in PEM (SIGNALBOX_CA_FILE). Default: those of the system.",
+  },
+  'cert-file': {
+    value: 'FILE',
+    help: 'Your certificate in PEM, for a server that requires one (SIGNALBOX_CERT_FILE).',
+  },
+  'key-file': { value: 'FILE', help: 'The private key of your certificate in PEM (SIGNALBOX_KEY_FILE).' },
+}
+
+const CONNECTION: Options = {
+  url: { value: 'URL', help: 'The shared listener (SIGNALBOX_URL). Default: the context, else http://127.0.0.1:9090.' },
+  token: {
+    value: 'TOKEN',
+    help: 'The bearer token. Others can see it on this line: prefer SIGNALBOX_TOKEN or a context.',
+  },
+  context: { value: 'NAME', help: 'The context (SIGNALBOX_CONTEXT). Default: that of context use.' },
+  ...TLS,
+  ...JSON_OUTPUT,
+}
+
+const MANAGEMENT: Options = {
+  api: {
+    value: 'URL',
+    help: 'The management listener (SIGNALBOX_API_URL). Default: the context, else http://127.0.0.1:8080.',
+  },
+  ...CONNECTION,
+}
+
+const STORE: Options = {
+  'store-path': { value: 'FOLDER', help: 'The folder of the store.' },
+  config: { value: 'FILE', help: 'The configuration file of the server.' },
+  context: { value: 'NAME', help: 'The context (SIGNALBOX_CONTEXT): its server must be on this machine.' },
+  ...JSON_OUTPUT,
+}
+
+const MESSAGE: Options = {
+  id: { value: 'ID', help: 'The id of the message: a repeat within two minutes is stored once. Default: a random id.' },
+  type: { value: 'TYPE', help: 'The CloudEvents type.' },
+  'content-type': {
+    value: 'TYPE',
+    help: 'Default: application/json for a JSON object or array, text/plain for other text.',
+  },
+}
+
+const LINES: Options = { lines: { help: 'Send each line of BODY as a separate message.' } }
+
+const FOLLOWED: Options = {
+  max: { value: 'N', help: 'End after this number of messages.' },
+  wait: { value: 'TIME', help: 'End with code 3 if this time passes without a message. Default: no limit.' },
+}
+
+export const COMMANDS: readonly Command[] = [
+  {
+    name: 'send',
+    usage: 'signalbox send QUEUE BODY [--delay 5s] [--lines]',
+    summary: 'Send a message to a queue. BODY - reads stdin.',
+    words: [2, 2],
+    options: {
+      delay: { value: 'TIME', help: 'The time until the message can be received.' },
+      expires: { value: 'TIME', help: 'The time after which the message is removed if no receiver gets it.' },
+      'max-receives': { value: 'N', help: 'The number of receives after which the message moves to --dead-letter.' },
+      'dead-letter': { value: 'QUEUE', help: 'The dead-letter queue. Requires --max-receives.' },
+      ...LINES,
+      ...MESSAGE,
+      ...CONNECTION,
+    },
+    example: `send jobs '{"image": 7}' --id image-7`,
+    load: async () => (await import('./queues.ts')).sendCommand,
+  },
+  {
+    name: 'receive',
+    usage: 'signalbox receive QUEUE [--max 1] [--wait 5s] [--follow]',
+    summary: 'Receive messages, print their bodies, and acknowledge them.',
+    words: [1, 1],
+    options: {
+      max: { value: 'N', help: 'The most messages. Default: 1, with --follow no limit.' },
+      wait: {
+        value: 'TIME',
+        default: '5s',
+        help: 'The longest time to wait for a first message, 0s to 60s. Default: 5s.',
+      },
+      lease: { value: 'TIME', default: '30s', help: 'The time in which a message must be printed. Default: 30s.' },
+      follow: { help: 'Receive until Ctrl-C.' },
+      ...CONNECTION,
+    },
+    example: 'receive jobs --wait 10s',
+    load: async () => (await import('./queues.ts')).receiveCommand,
+  },
+  {
+    name: 'peek',
+    usage: 'signalbox peek QUEUE [--max 10]',
+    summary: 'Print the next messages of a queue without receiving them.',
+    words: [1, 1],
+    options: { max: { value: 'N', default: '10', help: 'The most messages, 1 to 1000. Default: 10.' }, ...CONNECTION },
+    example: 'peek jobs --json',
+    load: async () => (await import('./queues.ts')).peekCommand,
+  },
+  {
+    name: 'drain',
+    usage: 'signalbox drain QUEUE [--discard]',
+    summary: 'Receive and print every waiting message, until the queue is empty.',
+    words: [1, 1],
+    options: { discard: { help: 'Remove the messages without printing them.' }, ...CONNECTION },
+    example: 'drain jobs.dead --json > dead-letters.jsonl',
+    load: async () => (await import('./queues.ts')).drainCommand,
+  },
+  {
+    name: 'redrive',
+    usage: 'signalbox redrive QUEUE [--max 1000]',
+    summary: 'Send the messages of a dead-letter queue back to the queues that they came from.',
+    words: [1, 1],
+    options: { max: { value: 'N', help: 'The most messages. Default: all.' }, ...MANAGEMENT },
+    example: 'redrive jobs.dead',
+    load: async () => (await import('./queues.ts')).redriveCommand,
+  },
+  {
+    name: 'pub',
+    usage: 'signalbox pub CHANNEL BODY [--lines]',
+    summary: 'Publish an event to the current subscribers. BODY - reads stdin.',
+    words: [2, 2],
+    options: { ...LINES, ...MESSAGE, ...CONNECTION },
+    example: `pub orders.eu '{"order": 7}'`,
+    load: async () => (await import('./events.ts')).pubCommand,
+  },
+  {
+    name: 'sub',
+    usage: 'signalbox sub PATTERN [--group NAME] [--max N] [--wait TIME]',
+    summary:
+      'Print events as they are published, until Ctrl-C. In PATTERN, * is one part of a name, a last > the rest.',
+    words: [1, 1],
+    options: {
+      group: { value: 'NAME', help: 'A consumer group: each event goes to one of its subscribers.' },
+      ...FOLLOWED,
+      ...CONNECTION,
+    },
+    example: "sub 'orders.*'",
+    load: async () => (await import('./events.ts')).subCommand,
+  },
+  {
+    name: 'log read',
+    usage: 'signalbox log read NAME [--from first] [--max N] [--follow]',
+    summary: 'Print the events of an events store.',
+    words: [1, 1],
+    options: {
+      from: {
+        value: 'START',
+        help: 'first, last, new, a sequence, a time in ISO 8601, or a time ago such as 1h. Default: first, with --follow new.',
+      },
+      follow: { help: 'Print new events until Ctrl-C.' },
+      group: { value: 'NAME', help: 'A consumer group, with --follow.' },
+      ...FOLLOWED,
+      ...CONNECTION,
+    },
+    example: 'log read sales --from 1h',
+    load: async () => (await import('./events.ts')).logReadCommand,
+  },
+  {
+    name: 'log append',
+    usage: 'signalbox log append NAME BODY [--lines]',
+    summary: 'Append an event to an events store. BODY - reads stdin.',
+    words: [2, 2],
+    options: { ...LINES, ...MESSAGE, ...CONNECTION },
+    example: `log append sales '{"total": 12}'`,
+    load: async () => (await import('./events.ts')).logAppendCommand,
+  },
+  {
+    name: 'ask',
+    usage: 'signalbox ask CHANNEL [BODY] [--timeout 10s] [--command]',
+    summary: 'Ask a responder, and print its answer.',
+    words: [1, 2],
+    options: {
+      timeout: {
+        value: 'TIME',
+        default: '10s',
+        help: 'The longest time to wait for the answer, 1s to 1h. Default: 10s.',
+      },
+      command: { help: 'Send a command in place of a query: it has no answer.' },
+      ...MESSAGE,
+      ...CONNECTION,
+    },
+    example: `ask prices '{"sku": "a1"}'`,
+    load: async () => (await import('./ask.ts')).askCommand,
+  },
+  {
+    name: 'agents ls',
+    usage: 'signalbox agents ls [--tags TAG,TAG]',
+    summary: 'List the registered agents.',
+    words: [0, 0],
+    options: { tags: { value: 'TAGS', help: 'Only agents with one of these tags among their skills.' }, ...CONNECTION },
+    example: 'agents ls --tags text',
+    load: async () => (await import('./agents.ts')).agentsListCommand,
+  },
+  {
+    name: 'agents call',
+    usage: 'signalbox agents call AGENT TEXT [--stream] [--timeout 5m]',
+    summary: 'Send a text to an agent, and print its reply. TEXT - reads stdin.',
+    words: [2, 2],
+    options: {
+      stream: { help: "Print the agent's events as they come." },
+      timeout: { value: 'TIME', help: 'The time that the agent may take, 1s to 1h.' },
+      'context-id': { value: 'ID', help: 'Continue the conversation of a reply.' },
+      'task-id': { value: 'ID', help: 'Continue the task of a reply.' },
+      ...CONNECTION,
+    },
+    example: "agents call word-counter 'to be or not'",
+    load: async () => (await import('./agents.ts')).agentsCallCommand,
+  },
+  {
+    name: 'agents check',
+    usage: 'signalbox agents check AGENT',
+    summary: 'Check whether an agent is registered, alive and answers. Sends no message to it.',
+    words: [1, 1],
+    options: CONNECTION,
+    example: 'agents check word-counter',
+    load: async () => (await import('./agents.ts')).agentsCheckCommand,
+  },
+  {
+    name: 'monitor',
+    usage: 'signalbox monitor [--channel PATTERN] [--type TYPE] [--direction in|out]',
+    summary: 'Print messages as they pass through the server, until Ctrl-C.',
+    words: [0, 0],
+    options: {
+      channel: { value: 'PATTERN', help: 'Only channels that match.' },
+      type: { value: 'TYPE', help: 'Only channels of this type: queues, events, events_store, commands or queries.' },
+      direction: { value: 'in|out', help: 'Only accepted (in) or delivered (out) messages.' },
+      'body-size': { value: 'BYTES', help: 'Bytes of a body to show, 0 to 65536. Default: 1024.' },
+      ...FOLLOWED,
+      ...MANAGEMENT,
+    },
+    example: "monitor --channel 'orders.>' --direction in",
+    load: async () => (await import('./monitor.ts')).monitorCommand,
+  },
+  {
+    name: 'stats',
+    usage: 'signalbox stats [queues|channels|stores|clients|agents] [--filter TEXT]',
+    summary: 'Print totals and the deepest queues, or one list.',
+    words: [0, 1],
+    options: {
+      filter: { value: 'TEXT', help: 'A prefix of the names, or a glob with * and ?. Not for agents.' },
+      max: { value: 'N', default: '100', help: 'The most entries, 1 to 1000. Default: 100.' },
+      ...MANAGEMENT,
+    },
+    example: 'stats queues --filter jobs',
+    load: async () => (await import('./stats.ts')).statsCommand,
+  },
+  {
+    name: 'doctor',
+    usage: 'signalbox doctor',
+    summary: 'Check that a server is reachable, healthy, safe and current.',
+    words: [0, 0],
+    options: MANAGEMENT,
+    example: 'doctor --context production',
+    load: async () => (await import('./doctor.ts')).doctorCommand,
+  },
+  {
+    name: 'context add',
+    usage: 'signalbox context add NAME --url URL [--api URL] [--token-file FILE]',
+    summary: 'Save a server under a name. The first one becomes the current one.',
+    words: [1, 1],
+    options: {
+      url: { value: 'URL', required: true, help: 'The shared listener.' },
+      api: { value: 'URL', help: 'The management listener.' },
+      token: { value: 'TOKEN', help: 'The bearer token; - reads it from stdin.' },
+      'token-file': { value: 'FILE', help: 'A file with the token, read by each command.' },
+      ...TLS,
+      ...JSON_OUTPUT,
+    },
+    example: 'context add production --url https://broker.example.com --token - < token.txt',
+    load: async () => (await import('./contexts.ts')).contextAddCommand,
+  },
+  {
+    name: 'context use',
+    usage: 'signalbox context use NAME',
+    summary: 'Make a context the current one.',
+    words: [1, 1],
+    options: JSON_OUTPUT,
+    example: 'context use production',
+    load: async () => (await import('./contexts.ts')).contextUseCommand,
+  },
+  {
+    name: 'context ls',
+    usage: 'signalbox context ls',
+    summary: 'List the contexts, without tokens.',
+    words: [0, 0],
+    options: JSON_OUTPUT,
+    example: 'context ls',
+    load: async () => (await import('./contexts.ts')).contextListCommand,
+  },
+  {
+    name: 'context rm',
+    usage: 'signalbox context rm NAME',
+    summary: 'Remove a context.',
+    words: [1, 1],
+    options: JSON_OUTPUT,
+    example: 'context rm production',
+    load: async () => (await import('./contexts.ts')).contextRemoveCommand,
+  },
+  {
+    name: 'token',
+    usage: 'signalbox token --client-id NAME [--roles ReadOnly,ReadWrite,Admin] [--ttl 1h] [--folder ./signalbox-keys]',
+    summary: 'Create a key pair and a token, for development.',
+    words: [0, 0],
+    options: {
+      'client-id': { value: 'VALUE', help: 'The caller. Required, except with --jwks.' },
+      roles: { value: 'ROLES', help: 'ReadOnly, ReadWrite, Admin.' },
+      ttl: { value: 'TIME', default: '1h', help: 'The time for which the token is valid. Default: 1h.' },
+      folder: {
+        value: 'FOLDER',
+        default: './signalbox-keys',
+        help: 'The folder of the keys. Default: ./signalbox-keys.',
+      },
+      jwks: { help: 'Print the public key as a JSON Web Key Set in place of a token.' },
+      ...JSON_OUTPUT,
+    },
+    example: 'token --client-id alice --roles ReadWrite',
+    load: async () => (await import('./token.ts')).tokenCommand,
+  },
+  {
+    name: 'policy check',
+    usage: 'signalbox policy check FILE --client NAME --action ACTION --pattern PATTERN --channel CHANNEL',
+    summary: 'Print whether a policy allows a call, and the rule that decides.',
+    words: [1, 1],
+    options: {
+      client: { value: 'NAME', required: true, help: 'The caller.' },
+      action: { value: 'ACTION', required: true, help: 'The action, such as send.' },
+      pattern: { value: 'PATTERN', required: true, help: 'The channel type, such as queues.' },
+      channel: { value: 'CHANNEL', required: true, help: 'The channel.' },
+      ...JSON_OUTPUT,
+    },
+    example: 'policy check policy.yaml --client shop-1 --action send --pattern queues --channel orders',
+    load: async () => (await import('./policy.ts')).policyCheckCommand,
+  },
+  {
+    name: 'policy test',
+    usage: 'signalbox policy test FILE',
+    summary: 'Check the decisions of a policy against those that a file of tests expects.',
+    words: [1, 1],
+    options: JSON_OUTPUT,
+    example: 'policy test policy-tests.yaml',
+    load: async () => (await import('./policy.ts')).policyTestCommand,
+  },
+  {
+    name: 'backup',
+    usage: 'signalbox backup FILE [--store-path FOLDER] [--config FILE]',
+    summary: 'Copy the store to a file while the server runs.',
+    words: [1, 1],
+    options: STORE,
+    example: 'backup /backups/monday.db --store-path /var/lib/signalbox',
+    load: async () => (await import('./stores.ts')).backupCommand,
+  },
+  {
+    name: 'restore',
+    usage: 'signalbox restore FILE [--store-path FOLDER] [--config FILE]',
+    summary: 'Check a backup, and copy it into an empty folder of a store.',
+    words: [1, 1],
+    options: STORE,
+    example: 'restore /backups/monday.db --store-path /var/lib/signalbox',
+    load: async () => (await import('./stores.ts')).restoreCommand,
+  },
+  {
+    name: 'recover',
+    usage: 'signalbox recover FOLDER NEW_FOLDER',
+    summary: 'Copy the readable part of a damaged store.',
+    words: [2, 2],
+    options: JSON_OUTPUT,
+    example: 'recover ./data ./recovered',
+    load: async () => (await import('./stores.ts')).recoverCommand,
+  },
+  {
+    name: 'init',
+    usage: 'signalbox init docker|systemd|kubernetes|prometheus|grafana|logs [FOLDER]',
+    summary: 'Write the files of a deployment into a folder. Overwrites nothing.',
+    words: [1, 2],
+    options: JSON_OUTPUT,
+    example: 'init docker ./deployment',
+    load: async () => (await import('./init.ts')).initCommand,
+  },
+  {
+    name: 'mcp',
+    usage: 'signalbox mcp [--url http://127.0.0.1:9090/mcp]',
+    summary: 'Connect a host that starts local programs to a server (MCP over standard streams).',
+    words: [0, 0],
+    options: {
+      url: {
+        value: 'URL',
+        default: 'http://127.0.0.1:9090/mcp',
+        help: 'The MCP endpoint. The token is in SIGNALBOX_TOKEN.',
+      },
+      ...TLS,
+    },
+    example: 'mcp --url https://broker.example.com/mcp',
+    load: async () => (await import('./mcp.ts')).mcpCommand,
+  },
+  {
+    name: 'completion',
+    usage: 'signalbox completion bash|zsh|fish',
+    summary: 'Print the completions of a shell.',
+    words: [1, 1],
+    options: {},
+    example: 'completion bash > ~/.local/share/bash-completion/completions/signalbox',
+    load: async () => (await import('./completion.ts')).completionCommand,
+  },
+]

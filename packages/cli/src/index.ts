@@ -1,0 +1,7 @@
+export { COMMANDS } from './catalog.ts'
+export { EXIT } from './errors.ts'
+export type { CommandHost, ParsedYaml, RecoveredStore, StoreChoice, StoreCopy } from './command.ts'
+export type { ExitCode } from './errors.ts'
+export { commandLines, runCommand } from './run-command.ts'
+export { processIo } from './terminal.ts'
+export type { CommandIo, Output } from './terminal.ts'
