@@ -18,7 +18,6 @@ import { Health } from './health/health.ts'
 import { healthOf } from './health/node-health.ts'
 import { RequestLog } from './http/request-log.ts'
 import { DisposalStack } from './lifecycle/disposal-stack.ts'
-import type { Drain } from './lifecycle/drain.ts'
 import { drain } from './lifecycle/drain.ts'
 import { untilAborted } from './lifecycle/until-aborted.ts'
 import type { ConnectionLimitOptions } from './limits/connection-limit.ts'
@@ -28,9 +27,9 @@ import type { ConfigFile } from './limits/limits-file.ts'
 import { watchLimits } from './limits/limits-file.ts'
 import type { Address } from './listeners/address.ts'
 import { listen } from './listeners/address.ts'
-import { Entrance } from './listeners/entrance.ts'
 import { createManagementListener } from './listeners/management-listener.ts'
-import { createSharedListener } from './listeners/shared-listener.ts'
+import { createSharedRoutes } from './listeners/shared-listener.ts'
+import { SharedServer } from './listeners/shared-server.ts'
 import type { Logger } from './logging/logger.ts'
 import { createLogger } from './logging/logger.ts'
 import { ConnectorOperations } from './management/connector-operations.ts'
@@ -212,17 +211,15 @@ async function open(
     isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
   }
   opened.use(limitConnections(management.server, notify, { ...connectionLimit, listener: 'management' }))
-  opened.defer(() => drain(management, CUT_MS).closed)
-  const api = await listen(management, 'api', config.api)
+  opened.defer(() => drain(management.server, CUT_MS, () => management.close()).closed)
+  const api = await listen(management.server, 'api', config.api, (bind) => management.listen(bind))
 
-  const entrance = new Entrance({ health, tls })
-  opened.use(limitConnections(entrance.server, notify, connectionLimit))
-  opened.defer(() => drain(entrance.starting, CUT_MS).closed)
-  const http = await listen(entrance.starting, 'http', config.http)
-  const listeners = [api, http]
+  const shared = new SharedServer({ health, log, tls })
+  opened.use(limitConnections(shared.server, notify, connectionLimit))
   let graceMs = CUT_MS
-  let draining: Drain | undefined
-  opened.defer(() => draining?.closed)
+  opened.defer(() => shared.drain(graceMs).closed)
+  const http = await listen(shared.server, 'http', config.http)
+  const listeners = [api, http]
 
   const engine = await untilAborted(
     openEngine(config, { metrics, log, signal, waiting: (reason) => health.waiting(reason) }),
@@ -289,7 +286,7 @@ async function open(
   opened.defer(() => webhooks?.close(Math.min(WEBHOOK_GRACE_MS, graceMs)))
 
   const operations = new ConnectorOperations()
-  const shared = await createSharedListener({
+  const connectors = await createSharedRoutes({
     config,
     broker,
     system,
@@ -300,18 +297,14 @@ async function open(
     authenticator: authentication.shared,
     cardKeys,
     frontDoor,
-    entrance,
     requests,
     operations,
     health,
     metrics,
     log,
   })
-  opened.defer(() => {
-    draining = drain(shared, graceMs)
-    return draining.finished
-  })
-  await shared.ready()
+  shared.prepare(connectors)
+  opened.defer(() => shared.drain(graceMs).finished)
   graceMs = config.shutdownSeconds * 1000
   health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
   const { agentTtlSeconds } = config.connectors.a2a
@@ -324,8 +317,8 @@ async function open(
     ...(webhooks ? { webhooks: webhooks.managed } : {}),
     ...operations.services(),
   })
-  entrance.open()
-  warnOfOpenDoors(log, config, { app: shared, address: http }, { app: management, address: api })
+  shared.open()
+  warnOfOpenDoors(log, config, { server: shared.server, address: http }, { server: management.server, address: api })
   warnOfOpenEngine(log, config)
   return { http, api, broker }
 }

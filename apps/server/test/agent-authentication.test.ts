@@ -13,8 +13,9 @@ import { AgentAudit } from '../src/agents/agent-audit.ts'
 import { openAgents } from '../src/agents/open-agents.ts'
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health/health.ts'
-import { Entrance } from '../src/listeners/entrance.ts'
-import { createSharedListener } from '../src/listeners/shared-listener.ts'
+import { listen } from '../src/listeners/address.ts'
+import { createSharedRoutes } from '../src/listeners/shared-listener.ts'
+import { SharedServer } from '../src/listeners/shared-server.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
@@ -233,26 +234,18 @@ test('timeouts - slow heads and bodies to /agents and /a2a are cut off, and bloc
     ownAddresses: () => [],
   })
   const health = new Health('embedded', '0')
-  const entrance = new Entrance({ health, timeouts: { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000 } })
-  const app = await createSharedListener({
-    config,
-    broker,
-    system,
-    agents,
-    authenticator: anonymousAuthenticator,
-    entrance,
-    health,
-    metrics,
-    log,
-  })
-  entrance.open()
+  const timeouts = { headersMs: 500, requestMs: 1_000, keepAliveMs: 5_000 }
+  const shared = new SharedServer({ health, log, timeouts })
+  const parts = { broker, system, agents, authenticator: anonymousAuthenticator, health, metrics, log }
+  shared.prepare(await createSharedRoutes({ config, ...parts }))
+  shared.open()
   onTestFinished(async () => {
-    await app.close()
+    await shared.drain(1_000).closed
     await agents.registry.close()
     metrics[Symbol.dispose]()
     await engine.close()
   })
-  const base = await app.listen({ host: '127.0.0.1', port: 0 })
+  const { url: base } = await listen(shared.server, 'http', { host: '127.0.0.1', port: 0 })
   const head = 'Host: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n'
   const slow = [
     'POST /agents/register HTTP/1.1\r\nHost: x\r\n',

@@ -7,9 +7,10 @@ import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health/health.ts'
-import type { Timeouts } from '../src/listeners/entrance.ts'
-import { Entrance } from '../src/listeners/entrance.ts'
-import { createSharedListener } from '../src/listeners/shared-listener.ts'
+import { listen } from '../src/listeners/address.ts'
+import { createSharedRoutes } from '../src/listeners/shared-listener.ts'
+import type { Timeouts } from '../src/listeners/shared-server.ts'
+import { SharedServer } from '../src/listeners/shared-server.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -174,23 +175,18 @@ async function listener(timeouts: Timeouts): Promise<string> {
   const engine = await openEmbeddedEngine({ path: testFolder() })
   const metrics = new Metrics()
   const health = new Health('embedded', '0')
-  const entrance = new Entrance({ health, timeouts })
-  const app = await createSharedListener({
-    config: createConfig(),
-    ...createBroker(engine),
-    authenticator: anonymousAuthenticator,
-    entrance,
-    health,
-    metrics,
-    log: pino({ level: 'silent' }),
-  })
-  entrance.open()
+  const log = pino({ level: 'silent' })
+  const shared = new SharedServer({ health, log, timeouts })
+  const config = createConfig()
+  const parts = { ...createBroker(engine), authenticator: anonymousAuthenticator, health, metrics, log }
+  shared.prepare(await createSharedRoutes({ config, ...parts }))
+  shared.open()
   onTestFinished(async () => {
     metrics[Symbol.dispose]()
-    await app.close()
+    await shared.drain(1_000).closed
     await engine.close()
   })
-  return app.listen({ host: '127.0.0.1', port: 0 })
+  return (await listen(shared.server, 'http', { host: '127.0.0.1', port: 0 })).url
 }
 
 test('timeouts - a connection on which nothing more is asked is closed, and so is one on which nothing ever was', async () => {

@@ -9,7 +9,7 @@ import { EXIT } from './errors.ts'
 import { runCommand } from './run-command.ts'
 import type { CommandIo, Output } from './terminal.ts'
 
-/** A host without a server: only commands that need nothing of it run. */
+/** A host without a server, for commands that use no part of one. */
 const NO_HOST: CommandHost = {
   version: '1.2.3',
   deployFolder: () => undefined,

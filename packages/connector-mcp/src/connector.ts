@@ -16,6 +16,8 @@ export interface McpConnector extends Connector {
   openStreams(): number
   /** The tools and tasks, for operators. */
   readonly operations: McpOperations
+  /** The paths for a host that routes: the endpoint, then the public documents. */
+  readonly paths: readonly string[]
 }
 
 /** A connector with the parts that other hosts than Node's HTTP server mount. */
@@ -45,15 +47,25 @@ export function openMcpConnector(broker: Broker, options: McpConnectorOptions): 
   const documents = documentsOf(endpoint, resolved)
   const serve: HttpHandler = (request, response, headers) => endpoint.handle(request, response, headers)
   const handler: HttpHandler = (request, response, headers) => {
-    const document = documents.get(request.url ?? '') ?? serve
+    const document = documents.get(pathOf(request.url)) ?? serve
     document(request, response, headers)
   }
   const connector = createConnector({ handler, close: (graceMs) => endpoint.close(graceMs) }, options)
   return {
-    connector: { ...connector, openStreams: () => endpoint.streams.size, operations: endpoint.operations },
+    connector: {
+      ...connector,
+      openStreams: () => endpoint.streams.size,
+      operations: endpoint.operations,
+      paths: [resolved.path, ...documents.keys()],
+    },
     handler,
     routes: [[resolved.path, serve], ...documents],
   }
+}
+
+function pathOf(url = ''): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? url : url.slice(0, mark)
 }
 
 /** Returns the handlers of public documents by path: of the OAuth metadata, the server card and the catalog. */

@@ -1,10 +1,9 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { CardKeys } from '@signalbox/connector-a2a'
-import type { FastifyA2aConnector } from '@signalbox/connector-a2a/fastify'
-import { a2aConnector } from '@signalbox/connector-a2a/fastify'
+import type { A2aConnector, CardKeys } from '@signalbox/connector-a2a'
+import { a2aConnector } from '@signalbox/connector-a2a'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { FastifyRegistryRoutes } from '@signalbox/registry/fastify'
-import { registryRoutes } from '@signalbox/registry/fastify'
+import type { RegistryRoutes } from '@signalbox/registry'
+import { registryRoutes } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
@@ -30,7 +29,7 @@ export interface AgentRouteParts {
 export function agentRoutes(
   agents: Agents,
   { config, broker, authenticator, cardKeys, frontDoor, metrics, log }: AgentRouteParts,
-): { readonly gateway: FastifyA2aConnector; readonly routes: FastifyRegistryRoutes } {
+): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
   const edge = {
@@ -62,8 +61,6 @@ export function agentRoutes(
       taskIsolation: a2a.taskIsolation,
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
       ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
-      // As for /mcp.
-      runHostHooks: false,
       platform: { version: VERSION },
       ...(a2a.rootAgent === '' ? {} : { rootAgentId: a2a.rootAgent }),
       ...(config.publicUrl === '' ? {} : { publicUrl: config.publicUrl }),

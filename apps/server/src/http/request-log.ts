@@ -2,7 +2,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { AuthenticationRequest, HttpRequest, Identity, TrustedProxies } from '@signalbox/http-kit'
 import { addressOf } from '@signalbox/http-kit'
-import type { FastifyInstance } from 'fastify'
 
 import type { Logger } from '../logging/logger.ts'
 import { peerName } from '../security/tls.ts'
@@ -72,13 +71,23 @@ export class RequestLog {
     // Not Fastify's own hook, which is not called for clients that disconnect, and so for most streams.
     response.on('close', this.#closed)
   }
+}
 
-  addTo(app: FastifyInstance): void {
-    app.addHook('onRequest', (request, reply, done) => {
-      this.begin(request.raw, reply.raw)
-      done()
-    })
+/**
+ * Returns a function that logs, at level debug, a request whose connection is closed before its answer is sent
+ * completely; undefined if the level is off.
+ */
+export function brokenRequestLog(
+  log: Logger,
+): ((request: IncomingMessage, response: ServerResponse) => void) | undefined {
+  if (!log.isLevelEnabled('debug')) return undefined
+  function closed(this: ServerResponse): void {
+    if (this.writableFinished) return
+    const { req: request } = this
+    const at = !request.complete ? 'in its request' : this.headersSent ? 'in its answer' : 'before its answer'
+    log.debug({ method: request.method, path: pathOf(request), at, address: addressOf(request) }, 'client disconnected')
   }
+  return (_request, response) => response.on('close', closed)
 }
 
 /** Returns the request's fields for a log line about a failure. `id` is set if requests are logged. */
@@ -94,7 +103,7 @@ function traceIdOf({ headers: { traceparent } }: HttpRequest): string | undefine
 }
 
 /** Returns the path of a request for the log, without the query string, which may contain receipts. */
-export function pathOf({ url = '/' }: HttpRequest): string {
+function pathOf({ url = '/' }: HttpRequest): string {
   const mark = url.indexOf('?')
   const path = mark === -1 ? url : url.slice(0, mark)
   return path.length > MAX_PATH ? `${path.slice(0, MAX_PATH)}…` : path

@@ -1,6 +1,5 @@
+import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
-
-import type { FastifyInstance } from 'fastify'
 
 import { closeOtherAddresses } from '../listeners/other-addresses.ts'
 
@@ -20,22 +19,21 @@ export interface Drain {
 
 /**
  * Closes a listener: it accepts no new connections, waits up to `graceMs` for calls in flight, then
- * cuts their connections.
+ * cuts their connections. `close` ends what answers the calls.
  */
-export function drain(app: FastifyInstance, graceMs: number): Drain {
-  const sweep = setInterval(() => app.server.closeIdleConnections(), SWEEP_MS)
+export function drain(server: Server, graceMs: number, close: () => Promise<unknown>): Drain {
+  const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS)
   const inTime = new AbortController()
-  // Fastify would continue to accept connections until its `preClose` hooks, and so the calls in
-  // flight, are done.
-  const stopped = new Promise<void>((resolve) => app.server.close(() => resolve()))
-  const closed = Promise.all([app.close(), stopped, closeOtherAddresses(app.server)])
+  // At once: Fastify would accept connections until the calls in flight are done.
+  const stopped = new Promise<void>((resolve) => server.close(() => resolve()))
+  const closed = Promise.all([close(), stopped, closeOtherAddresses(server)])
     .then(() => {})
     .finally(() => {
       inTime.abort()
       clearInterval(sweep)
     })
   const cut = delay(graceMs, undefined, { signal: inTime.signal }).then(
-    () => app.server.closeAllConnections(),
+    () => server.closeAllConnections(),
     () => {},
   )
   return { finished: Promise.race([closed, cut]), closed }

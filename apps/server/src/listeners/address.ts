@@ -1,6 +1,5 @@
+import type { Server } from 'node:http'
 import { Server as TlsServer } from 'node:tls'
-
-import type { FastifyInstance } from 'fastify'
 
 import { ServerError } from '../errors.ts'
 import { BACKLOG, listenOnOtherAddresses } from './other-addresses.ts'
@@ -19,21 +18,41 @@ interface Bind {
   readonly port: number
 }
 
+/** The options of `listen`. */
+interface ListenOptions extends Bind {
+  readonly backlog: number
+}
+
 /**
- * Opens a listener.
+ * Opens a listener. `open` binds the first address.
  * @throws ServerError START_FAILED, with the setting to change
  */
-export async function listen(app: FastifyInstance, section: 'http' | 'api', { host, port }: Bind): Promise<Address> {
+export async function listen(
+  server: Server,
+  section: 'http' | 'api',
+  { host, port }: Bind,
+  open: (options: ListenOptions) => Promise<unknown> = (options) => bind(server, options),
+): Promise<Address> {
   try {
-    await app.listen({ host, port, backlog: BACKLOG })
-    await listenOnOtherAddresses(app.server, host)
+    await open({ host, port, backlog: BACKLOG })
+    await listenOnOtherAddresses(server, host)
   } catch (error) {
     throw new ServerError('START_FAILED', [`${section}.${reason(error, host, port)}`], { cause: error })
   }
-  const bound = app.server.address()
+  const bound = server.address()
   const actual = typeof bound === 'object' && bound !== null ? bound.port : port
-  const scheme = app.server instanceof TlsServer ? 'https' : 'http'
+  const scheme = server instanceof TlsServer ? 'https' : 'http'
   return { host, port: actual, url: `${scheme}://${host.includes(':') ? `[${host}]` : host}:${actual}` }
+}
+
+function bind(server: Server, options: ListenOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(options, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
 }
 
 /** Returns the setting that is wrong, and the problem. */
@@ -49,7 +68,7 @@ function reason(error: unknown, host: string, port: number): string {
 }
 
 /** Returns true if only this machine can reach the listener (S7). */
-export function isLoopback(app: FastifyInstance): boolean {
-  const bound = app.server.address()
+export function isLoopback(server: Server): boolean {
+  const bound = server.address()
   return typeof bound === 'object' && bound !== null && /^(?:::ffff:)?127\.|^::1$/.test(bound.address)
 }

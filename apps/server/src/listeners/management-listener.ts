@@ -1,15 +1,14 @@
 import process from 'node:process'
 
+import { closeUnread } from '@signalbox/http-kit/fastify'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyServerOptions } from 'fastify'
 import Fastify from 'fastify'
 
 import type { Health } from '../health/health.ts'
-import { addProbes } from '../health/probes.ts'
-import { logBrokenRequests } from '../http/broken-requests.ts'
-import type { FrontPage } from '../http/front-page.ts'
-import { NO_SCHEMAS } from '../http/no-schemas.ts'
-import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { Answer, FrontPage } from '../http/answers.ts'
+import { frontPageAnswer, NOT_FOUND, PROBES, textAnswer } from '../http/answers.ts'
+import { brokenRequestLog } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Tls } from '../security/tls.ts'
 
@@ -56,7 +55,7 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
   const app = Fastify({
     schemaController: NO_SCHEMAS,
     logger: false,
-    frameworkErrors: undecodablePath,
+    frameworkErrors: (_error, _request, reply) => void sendReply(reply, NOT_FOUND),
     bodyLimit: options.maxBodyBytes,
     forceCloseConnections: 'idle',
     // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;
@@ -67,15 +66,76 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     serverFactory: (handler) => tls?.createServer(timeouts, handler) ?? createServer(timeouts, handler),
   })
   logBrokenRequests(app, options.log)
-  addPlainNotFound(app, options.console ? { ...FRONT_PAGE, browsersTo: '/console/' } : FRONT_PAGE)
-  addPlainErrors(app, options.log)
+  addNotFound(app, options.console ? { ...FRONT_PAGE, browsersTo: '/console/' } : FRONT_PAGE)
+  addErrors(app, options.log)
   app.addHook('onRequest', (_request, reply, done) => {
     const timer = setTimeout(() => reply.raw.destroy(), timeoutMs)
     timer.unref()
     reply.raw.once('close', () => clearTimeout(timer))
     done()
   })
-  addProbes(app, health)
+  for (const [path, probe] of PROBES) app.get(path, async (_request, reply) => sendReply(reply, await probe(health)))
   void app.register(api.plugin)
   return app
+}
+
+function refuse(): never {
+  throw new TypeError('routes of this server must not have Fastify schemas; the connectors validate requests')
+}
+
+/**
+ * The Fastify option that disables its schema compilers. Fastify would load Ajv and a serializer
+ * for each instance: a hundred files at each start that the server does not use.
+ */
+const NO_SCHEMAS: NonNullable<FastifyServerOptions['schemaController']> = {
+  compilersFactory: { buildValidator: refuse, buildSerializer: refuse },
+}
+
+/** Logs requests whose connection is closed before their answer is sent, at level debug. */
+function logBrokenRequests(app: FastifyInstance, log: Logger): void {
+  const watch = brokenRequestLog(log)
+  if (watch === undefined) return
+  app.addHook('onRequest', (request, reply, done) => {
+    watch(request.raw, reply.raw)
+    done()
+  })
+}
+
+/** Answers unknown paths with 404 in plain text, before any other check (S5). The answer at `/` has links. */
+function addNotFound(app: FastifyInstance, page: FrontPage): void {
+  // In the first hook, so that no body is read and no content type refused for a path that does not
+  // exist.
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.is404) sendReply(reply, frontPageAnswer(request, page) ?? NOT_FOUND)
+    else done()
+  })
+  app.setNotFoundHandler((_request, reply) => sendReply(reply, NOT_FOUND))
+}
+
+/**
+ * Answers errors outside the management API with one line of plain text, without a stack. No answer waits for the rest
+ * of a body.
+ */
+function addErrors(app: FastifyInstance, log: Logger): void {
+  closeUnread(app)
+  app.setErrorHandler((error, _request, reply) => {
+    const status = statusOf(error)
+    if (status >= 500) log.error({ err: error }, 'request failed')
+    return sendReply(
+      reply,
+      textAnswer(status, status < 500 && error instanceof Error ? error.message : 'internal error'),
+    )
+  })
+}
+
+function statusOf(error: unknown): number {
+  const status = typeof error === 'object' && error !== null && 'statusCode' in error ? error.statusCode : undefined
+  return typeof status === 'number' && status >= 400 && status <= 599 ? status : 500
+}
+
+function sendReply(reply: FastifyReply, { status, headers, body }: Answer): FastifyReply {
+  return reply
+    .code(status)
+    .headers(headers)
+    .send(body === '' ? undefined : body)
 }

@@ -2,14 +2,10 @@ import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { CardKeys } from '@signalbox/connector-a2a'
 import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
-import { ceConnector } from '@signalbox/connector-cloudevents/fastify'
+import { ceConnector } from '@signalbox/connector-cloudevents'
 import type { McpEvents, TaskOptions } from '@signalbox/connector-mcp'
-import { brokerStateKey } from '@signalbox/connector-mcp'
-import { mcpConnector } from '@signalbox/connector-mcp/fastify'
-import type { Connector } from '@signalbox/http-kit'
-import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { FastifyInstance } from 'fastify'
-import Fastify from 'fastify'
+import { brokerStateKey, mcpConnector } from '@signalbox/connector-mcp'
+import type { Authenticator, Connector, FrontDoor } from '@signalbox/http-kit'
 
 import { agentDirectory } from '../agents/agent-directory.ts'
 import { agentRoutes } from '../agents/agent-routes.ts'
@@ -17,22 +13,19 @@ import type { Agents } from '../agents/open-agents.ts'
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/trusted-origins.ts'
 import type { Health } from '../health/health.ts'
-import { addProbes } from '../health/probes.ts'
-import { brokenRequestLog, logBrokenRequests } from '../http/broken-requests.ts'
-import { addCors, protocolHeaders } from '../http/cors.ts'
-import type { FrontPage } from '../http/front-page.ts'
-import { NO_SCHEMAS } from '../http/no-schemas.ts'
-import { addPlainErrors, addPlainNotFound, undecodablePath } from '../http/plain-text.ts'
+import type { FrontPage } from '../http/answers.ts'
+import { frontPageAnswer, NOT_FOUND } from '../http/answers.ts'
+import { corsOf } from '../http/cors.ts'
 import type { RequestLog } from '../http/request-log.ts'
-import { requestFields } from '../http/request-log.ts'
+import { brokenRequestLog, requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { ConnectorOperations } from '../management/connector-operations.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { oauthOptions } from '../security/oauth.ts'
 import { VERSION } from '../version.ts'
+import { Router } from './router.ts'
 import { serverCard } from './server-card.ts'
-import { DirectRoutes } from './direct-routes.ts'
-import type { Entrance } from './entrance.ts'
+import type { SharedRoutes } from './shared-server.ts'
 
 export interface SharedOptions {
   readonly config: Config
@@ -52,8 +45,6 @@ export interface SharedOptions {
   readonly cardKeys?: CardKeys
   /** @default each connector has its own */
   readonly frontDoor?: FrontDoor
-  /** The server that answers once the listener is ready and {@link Entrance.open | opened}. */
-  readonly entrance: Entrance
   /** @default requests are not logged */
   readonly requests?: RequestLog | undefined
   /** Gets the parts of the connectors that operators use. @default operators have none */
@@ -63,33 +54,37 @@ export interface SharedOptions {
   readonly log: Logger
 }
 
+/** The paths of the gateway's public documents. */
+const CARD_PATH = '/.well-known/agent-card.json'
+const KEY_SET_PATH = '/.well-known/jwks.json'
+
 /**
- * Creates the listener for tools and agents: the connectors, and the probes. If a connector cannot
- * be created, the others are closed.
+ * Creates the connectors for tools and agents, and their routes. If a connector cannot be created, the others are
+ * closed.
  */
-export async function createSharedListener(options: SharedOptions): Promise<FastifyInstance> {
-  const { config, entrance, requests, log } = options
-  const direct = new DirectRoutes([requests?.begin, brokenRequestLog(log)].filter((before) => before !== undefined))
-  const app = Fastify({
-    schemaController: NO_SCHEMAS,
-    // Fastify would create a child logger for each request. The connectors log failures with more
-    // context.
-    logger: false,
-    frameworkErrors: undecodablePath,
-    bodyLimit: config.maxBodyBytes,
-    forceCloseConnections: 'idle',
-    // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;
-    // `drain` has the limit.
-    pluginTimeout: 0,
-    serverFactory: (handler) => entrance.prepare(direct.listener(handler)),
+export async function createSharedRoutes(options: SharedOptions): Promise<SharedRoutes> {
+  const { agents, config, health, log, requests } = options
+  const page = frontPage(config.connectors, agents !== undefined)
+  const router = new Router({
+    health,
+    log,
+    cors: corsOf(config, oauthOptions(config) !== undefined),
+    before: [requests?.begin, brokenRequestLog(log)].filter((before) => before !== undefined),
+    unknown: (request) => frontPageAnswer(request, page) ?? NOT_FOUND,
   })
+  const connectors: Connector[] = []
+  // The remaining time is for the error answers of calls that are still under way.
+  const drainMs = config.shutdownSeconds * 900
+  const close = async (): Promise<void> => {
+    await Promise.all(connectors.map((connector) => connector.close(drainMs)))
+  }
   try {
-    await addRoutes(app, direct, options)
+    addConnectors(router, connectors, options)
   } catch (error) {
-    await app.close()
+    await close()
     throw error
   }
-  return app
+  return { router, close }
 }
 
 /** Returns the answer at `/`, with the connectors that are on. */
@@ -111,9 +106,10 @@ function frontPage({ mcp, ce }: Config['connectors'], agents: boolean): FrontPag
   }
 }
 
-async function addRoutes(
-  app: FastifyInstance,
-  direct: DirectRoutes,
+/** Creates the connectors, and adds each to the list. */
+function addConnectors(
+  router: Router,
+  connectors: Connector[],
   {
     config,
     broker,
@@ -125,30 +121,13 @@ async function addRoutes(
     authenticator,
     cardKeys = NO_CARD_KEYS,
     frontDoor = {},
-    requests,
     operations,
-    health,
     metrics,
     log,
   }: SharedOptions,
-): Promise<void> {
+): void {
   const oauth = oauthOptions(config)
-  requests?.addTo(app)
-  logBrokenRequests(app, log)
-  await addCors(app, config.cors, protocolHeaders(config.connectors), oauth !== undefined)
-  addPlainNotFound(app, frontPage(config.connectors, agents !== undefined))
-  addPlainErrors(app, log)
-  addProbes(app, health)
-
   const { ce, mcp } = config.connectors
-  // The remaining time is for the error answers of calls that are still under way.
-  const drainMs = config.shutdownSeconds * 900
-  const connectors: Connector[] = []
-  // All at once: Fastify would close a connector only after the previous one has waited for its
-  // last call.
-  app.addHook('preClose', async () => {
-    await Promise.all(connectors.map((connector) => connector.close(drainMs)))
-  })
   if (mcp.enable) {
     const observe = metrics.requestsOf('mcp')
     const connector = mcpConnector(broker, {
@@ -163,9 +142,6 @@ async function addRoutes(
       settleGraceMs: config.settleGraceMs,
       leases: mcp.leases,
       ...(mcp.responderTools ? { responders: system } : {}),
-      // This listener has no such hooks, and a cheap call costs a tenth less without searching for
-      // them.
-      runHostHooks: false,
       card: serverCard(config.publicUrl),
       stateKey: brokerStateKey(system),
       ...(oauth === undefined ? {} : { oauth }),
@@ -182,8 +158,9 @@ async function addRoutes(
     metrics.watchStreams('mcp', () => connector.openStreams())
     if (operations !== undefined) operations.mcp = connector.operations
     connectors.push(connector)
-    direct.add('/mcp', connector.handler)
-    await app.register(connector.plugin)
+    const [endpoint = '/mcp', ...documents] = connector.paths
+    router.add(endpoint, connector.handler, { refuses: true })
+    for (const path of documents) router.add(path, connector.handler)
   }
   if (ce.enable) {
     const observe = metrics.requestsOf('cloudevents')
@@ -211,8 +188,7 @@ async function addRoutes(
     })
     metrics.watchStreams('cloudevents', () => connector.openStreams())
     connectors.push(connector)
-    direct.add('/ce/', connector.handler)
-    await app.register(connector.plugin)
+    router.add('/ce/', connector.handler, { refuses: true, decoded: true })
   }
   if (agents !== undefined) {
     const { gateway, routes } = agentRoutes(agents, {
@@ -229,8 +205,8 @@ async function addRoutes(
       operations.calls = gateway.calls
     }
     connectors.push(gateway, routes)
-    direct.add('/a2a/', gateway.handler)
-    await app.register(gateway.plugin)
-    await app.register(routes.plugin)
+    for (const path of ['/a2a', CARD_PATH, KEY_SET_PATH]) router.add(path, gateway.handler)
+    router.add('/a2a/', gateway.handler, { refuses: true })
+    for (const path of ['/agents', '/agents/']) router.add(path, routes.handler)
   }
 }

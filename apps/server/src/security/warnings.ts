@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { Server } from 'node:http'
 
 import type { Config } from '../config/schema.ts'
 import { openSecretFiles } from '../config/secret-files.ts'
@@ -8,7 +8,7 @@ import type { Logger } from '../logging/logger.ts'
 
 /** A listener that was opened. */
 export interface Opened {
-  readonly app: FastifyInstance
+  readonly server: Server
   readonly address: Address
 }
 
@@ -64,8 +64,12 @@ interface Remedies {
   readonly tls: string | undefined
 }
 
-function warnWhenOpen(log: Logger, { app, address: { url } }: Opened, { host, authentication, tls }: Remedies): void {
-  if (isLoopback(app)) return
+function warnWhenOpen(
+  log: Logger,
+  { server, address: { url } }: Opened,
+  { host, authentication, tls }: Remedies,
+): void {
+  if (isLoopback(server)) return
   if (authentication !== undefined) {
     log.warn(
       `${url} can be reached from other machines, and authentication is off: any caller may do anything. ${authentication}, or set ${host} to 127.0.0.1.${tls === undefined ? '' : ` It has no TLS either. ${tls}.`}`,
