@@ -4,16 +4,16 @@
  */
 export { Authorization } from './authorization/authorization.ts'
 export type { Grant } from './authorization/authorization.ts'
-export { PolicyError } from './authorization/errors.ts'
+export { PolicyError } from './authorization/parse-policy.ts'
 export { parsePolicy } from './authorization/parse-policy.ts'
 export type { Decision, Effect, Policy, PolicyRule } from './authorization/policy.ts'
-export { POLICY_ACTIONS, RESOURCE_TYPES } from './authorization/vocabulary.ts'
-export type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
+export { POLICY_ACTIONS, RESOURCE_TYPES } from './authorization/policy.ts'
+export type { PolicyAction, ResourceType } from './authorization/policy.ts'
 export { Broker, BrokerHandle, createBroker } from './broker.ts'
 export type { BrokerOptions, CreatedBroker } from './broker.ts'
 export { ANONYMOUS } from './caller.ts'
 export type { Caller } from './caller.ts'
-export type { CallerLimitName, LimitsOfCaller } from './caller-limits.ts'
+export type { CallerLimitName, LimitsOfCaller } from './caller.ts'
 export {
   CHANNEL_TYPES,
   channelNameProblem,
@@ -53,12 +53,12 @@ export type {
   Tags,
 } from './message.ts'
 export type { Action, Attachment, BrokerObserver, RequestOutcome } from './observer.ts'
-export type { Duration } from './work/duration.ts'
+export type { Duration } from './work/work.ts'
 export { LeaseLost } from './work/work.ts'
 export type { Work, WorkHandler, WorkMessage, WorkOptions } from './work/work.ts'
 export { WorkerPool } from './work/worker-pool.ts'
 export { RoutingTableError } from './routing/errors.ts'
-export type { RoutedCopy, RoutingFailure, RoutingFailureReason, RoutingPlace } from './routing/report.ts'
+export type { RoutedCopy, RoutingFailure, RoutingFailureReason, RoutingPlace } from './routing/routing.ts'
 export { MAX_COPIES, MAX_HOPS } from './routing/route.ts'
 export { Routing } from './routing/routing.ts'
 export { parseRoutingTable } from './routing/routing-table.ts'

@@ -1,10 +1,10 @@
-import type { PolicyAction, ResourceType } from './authorization/vocabulary.ts'
+import type { PolicyAction, ResourceType } from './authorization/policy.ts'
 import type { Caller } from './caller.ts'
 import type { ChannelType } from './channel.ts'
 import type { RequestType } from './engine/request-engine.ts'
 import type { BrokerErrorCode } from './errors.ts'
 import type { OutgoingMessage } from './message.ts'
-import type { RoutedCopy, RoutingFailure } from './routing/report.ts'
+import type { RoutedCopy, RoutingFailure } from './routing/routing.ts'
 
 /** An action on a channel, as metrics and the audit log name it. */
 export type Action =

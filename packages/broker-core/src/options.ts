@@ -1,8 +1,8 @@
-import { mostSimilar } from './similar.ts'
-import { shownText } from './shown-text.ts'
+import { BrokerError } from './errors.ts'
+import { mostSimilar, shownText } from './text.ts'
 
 /** The allowed types of an option. `any` leaves the check to the function that uses it. */
-export type OptionType = 'text' | 'number' | 'boolean' | 'function' | 'object' | 'texts' | 'any'
+type OptionType = 'text' | 'number' | 'boolean' | 'function' | 'object' | 'texts' | 'any'
 
 /** The type of every option of `T`, so that an option without one does not compile. */
 export type OptionTypes<T> = Readonly<Record<keyof T, OptionType>>
@@ -110,4 +110,40 @@ export function shown(value: unknown): string {
   if (value instanceof Promise) return 'a Promise (await it)'
   if (typeof value === 'object' && value !== null) return 'an object'
   return typeof value === 'function' ? 'a function' : String(value)
+}
+
+/** Throws unless `value` is an object, as the options and the input of a call are. @throws BrokerError ARGUMENT_INVALID */
+export function assertObject(argument: string, value: unknown, allowed: string): void {
+  if (typeof value !== 'object' || value === null) refuse(argument, value, allowed)
+}
+
+/** Throws unless `value` is a function. @throws BrokerError ARGUMENT_INVALID */
+export function assertFunction<T>(argument: string, value: T): asserts value is Extract<T, Function> {
+  if (typeof value !== 'function') refuse(argument, value, 'a function')
+}
+
+/** Throws unless `value` is a list of texts. @throws BrokerError ARGUMENT_INVALID */
+export function assertTexts(argument: string, value: unknown): void {
+  if (!Array.isArray(value) || !value.every((each) => typeof each === 'string')) {
+    refuse(argument, value, 'a list of texts')
+  }
+}
+
+/** Throws unless `value` identifies a caller. @throws BrokerError ARGUMENT_INVALID */
+export function assertCaller(value: unknown): void {
+  const id: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'clientId') : undefined
+  if (typeof id === 'string' && id !== '') return
+  if (typeof value !== 'object' || value === null) refuse('caller', value, CALLER)
+  refuse('caller.clientId', id, '1 to 256 visible ASCII characters')
+}
+
+const CALLER = "an object with the id of the caller, such as { clientId: 'shop' }"
+
+/** @throws BrokerError ARGUMENT_INVALID */
+function refuse(argument: string, value: unknown, allowed: string): never {
+  const problem = value === undefined ? 'it is missing' : shown(value)
+  throw new BrokerError('ARGUMENT_INVALID', `invalid argument ${argument}: ${problem}; allowed is ${allowed}`, {
+    argument,
+    allowed,
+  })
 }

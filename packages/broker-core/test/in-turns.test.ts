@@ -1,6 +1,7 @@
+import { array, assert, asyncProperty, string } from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { inTurns, Pace } from '../src/in-turns.ts'
+import { inTurns, Pace, sortInTurns } from '../src/in-turns.ts'
 
 test('turns - every item is visited once, in order', async () => {
   for (const length of [0, 1, 255, 256, 257, 1_000]) {
@@ -46,4 +47,20 @@ test('turns - tasks that share a pace do one long piece of work in each tick', a
   }
   await Promise.all([task(), task(), task(), task()])
   expect(new Set(ticks).size).toBe(4)
+})
+
+test('sort in turns - few names', async () => {
+  await assert(
+    asyncProperty(array(string()), async (names) => {
+      expect(await sortInTurns(names)).toEqual(names.toSorted())
+    }),
+    { seed: 29 },
+  )
+})
+
+test('sort in turns - many names, in any order', async () => {
+  for (const count of [4_097, 8_192, 20_000]) {
+    const names = Array.from({ length: count }, (_, i) => `channel.${(i * 7_919) % count}`)
+    expect(await sortInTurns(names)).toEqual(names.toSorted())
+  }
 })

@@ -8,9 +8,11 @@ import {
   RoutingTableError,
   subscriptionPatternProblem,
 } from '@signalbox/broker-core'
-import { compileCesql, CesqlParseError, channelListMatcher, channelMatcher } from '@signalbox/broker-core/internal'
+import { CesqlParseError, channelListMatcher, channelMatcher, compileCesql } from '@signalbox/broker-core/internal'
 import * as fc from 'fast-check'
 
+import { policyParser } from '../../../apps/server/src/security/policy-file.ts'
+import { POLICY_ACTIONS, RESOURCE_TYPES } from '../../../packages/broker-core/src/authorization/policy.ts'
 import {
   coversGlob,
   globsOverlap,
@@ -18,9 +20,7 @@ import {
   parseGlob,
   patternGlob,
 } from '../../../packages/broker-core/src/glob.ts'
-import { POLICY_ACTIONS, RESOURCE_TYPES } from '../../../packages/broker-core/src/authorization/vocabulary.ts'
 import { compileLike } from '../../../packages/broker-core/src/routing/cesql/like.ts'
-import { policyParser } from '../../../apps/server/src/security/policy-file.ts'
 import { JSON_UNITS, jsonText, listText, objectText, oneOfTexts, quoted } from '../grammar/json.ts'
 import { channelName } from '../grammar/messages.ts'
 import { almost, phrase, textOf, word } from '../grammar/pieces.ts'

@@ -1,10 +1,8 @@
 import type { Caller } from '../caller.ts'
-import { isWildcardPattern } from '../channel-pattern.ts'
+import { isWildcardPattern } from '../channel.ts'
 import { patternGlob } from '../glob.ts'
-import type { Decision, Policy, PolicyRule } from './policy.ts'
-import { decideAll, decideChannel, mayAllow, rulesFor } from './policy.ts'
-import type { PolicyAction, ResourceType } from './vocabulary.ts'
-import { POLICY_ACTIONS, RESOURCE_TYPES } from './vocabulary.ts'
+import type { Decision, Policy, PolicyAction, PolicyRule, ResourceType } from './policy.ts'
+import { decideAll, decideChannel, mayAllow, POLICY_ACTIONS, RESOURCE_TYPES, rulesFor } from './policy.ts'
 
 /** The maximum numbers of cached decisions and callers. Beyond them the cache is emptied. */
 const MAX_DECISIONS = 50_000

@@ -1,9 +1,19 @@
 import type { Glob } from '../glob.ts'
 import { matchesGlob, parseGlob } from '../glob.ts'
-import { shownText } from '../shown-text.ts'
-import { PolicyError } from './errors.ts'
+import { shownText } from '../text.ts'
 import type { Effect, Policy, PolicyRule } from './policy.ts'
-import { POLICY_ACTIONS, RESOURCE_TYPES } from './vocabulary.ts'
+import { POLICY_ACTIONS, RESOURCE_TYPES } from './policy.ts'
+
+/** The error for a policy that is not valid. `problems` has one line per problem; `message` has all lines. */
+export class PolicyError extends Error {
+  override readonly name = 'PolicyError'
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}
 
 /** The maximum number of rules in a policy, and of entries in each list of a rule. */
 const MAX_POLICY_RULES = 10_000

@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer'
+
 import type { OutgoingMessage } from '../message.ts'
 
 /** The parts of a message that have a size. */
@@ -62,4 +64,12 @@ export class ResultSize {
   leaveOut(): void {
     this.#limit.onMore?.()
   }
+}
+
+/** Returns the bytes of body, metadata and tags together, the size that limits and counters use. */
+export function messageSize({ body, metadata, tags }: Pick<OutgoingMessage, 'body' | 'metadata' | 'tags'>): number {
+  let bytes = body.byteLength
+  if (metadata !== '') bytes += Buffer.byteLength(metadata)
+  for (const key of Object.keys(tags)) bytes += Buffer.byteLength(key) + Buffer.byteLength(tags[key] ?? '')
+  return bytes
 }

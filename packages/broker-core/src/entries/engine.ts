@@ -4,7 +4,7 @@
  */
 export { CHANNEL_TYPES, isReservedChannel } from '../channel.ts'
 export type { ChannelType, StoredType } from '../channel.ts'
-export { isWildcardPattern } from '../channel-pattern.ts'
+export { isWildcardPattern } from '../channel.ts'
 export type { ChannelEngine, ChannelName, ChannelOptions, ChannelState } from '../engine/channel-engine.ts'
 export type {
   Engine,
@@ -37,7 +37,7 @@ export { ResultSize } from '../engine/result-size.ts'
 export type { MessageContent, ResultLimit } from '../engine/result-size.ts'
 export type { RequestEngine, RequestOptions, RequestType } from '../engine/request-engine.ts'
 export type { Subscription } from '../engine/subscription.ts'
-export type { EngineOptions } from '../engine-options.ts'
+export type { EngineOptions } from '../engine/engine-options.ts'
 export { BROKER_ERRORS, BrokerError, groupLimit, isBrokerError, unavailable } from '../errors.ts'
 export type { BrokerErrorCode } from '../errors.ts'
 export type {
@@ -50,7 +50,7 @@ export type {
   StoredEvent,
   Tags,
 } from '../message.ts'
-export { messageSize } from '../message-size.ts'
-export { OpenSubscription } from '../open-subscription.ts'
-export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } from '../storage-periods.ts'
-export { PatternIndex } from '../pattern-index.ts'
+export { messageSize } from '../engine/result-size.ts'
+export { OpenSubscription } from '../engine/subscription.ts'
+export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } from '../engine/engine-options.ts'
+export { PatternIndex } from '../collections/pattern-index.ts'

@@ -1,20 +1,20 @@
-import { randomUUID } from 'node:crypto'
 import { Buffer } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
 
-import { assertObject } from '../arguments.ts'
 import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
-import type { PolicyAction, ResourceType } from '../authorization/vocabulary.ts'
-import type { Caller } from '../caller.ts'
-import type { CallerUsage } from '../caller-limits.ts'
+import type { PolicyAction, ResourceType } from '../authorization/policy.ts'
+import type { Caller, CallerUsage } from '../caller.ts'
 import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Engine } from '../engine/engine.ts'
+import type { SubscribeOptions } from '../engine/event-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import { BrokerError, isBrokerError } from '../errors.ts'
-import { encodeText, MAX_TAGS } from '../message.ts'
 import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
+import { encodeText, MAX_TAGS } from '../message.ts'
 import type { Action, Attachment, Observers } from '../observer.ts'
+import { assertObject } from '../options.ts'
 import type { Routing } from '../routing/routing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
@@ -321,4 +321,19 @@ export function assertInteger(argument: string, value: number, min: number, max 
     argument,
     allowed,
   })
+}
+
+/** Returns the error for the option `durable` of a subscription that cannot have it. */
+export function durableRefusal(problem: string, allowed: string): BrokerError {
+  return new BrokerError('ARGUMENT_INVALID', `invalid argument durable: ${problem}`, { argument: 'durable', allowed })
+}
+
+/**
+ * Refuses `durable` for messages that are not stored: a group that expects its position to survive would miss messages
+ * without notice. The types have no such option, but JavaScript programs may pass it. @throws BrokerError
+ * ARGUMENT_INVALID
+ */
+export function assertNotDurable(options: SubscribeOptions & { readonly durable?: unknown }): void {
+  if (options.durable === undefined || options.durable === false) return
+  throw durableRefusal('only groups of events stores have a position; use an events store', 'for events stores only')
 }

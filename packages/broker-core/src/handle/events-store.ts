@@ -1,14 +1,13 @@
-import { assertFunction, assertObject } from '../arguments.ts'
-import { deduplicationOf } from '../deduplication.ts'
 import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
 import type { AppendResult, EventsStoreStart, LatestOptions, ReadOptions } from '../engine/events-store-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import { BrokerError } from '../errors.ts'
+import { deduplicationOf } from '../message-tags.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
+import { assertFunction, assertObject } from '../options.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
-import { assertInput, assertInteger } from './access.ts'
-import { durableRefusal } from './durable.ts'
+import { assertInput, assertInteger, durableRefusal } from './access.ts'
 
 /** The input of a producer to an events store. Keys have an effect only in compacted stores. */
 export interface StoredEventInput extends MessageInput {

@@ -1,11 +1,11 @@
-import { assertFunction, assertObject } from '../arguments.ts'
-import { isWildcardPattern } from '../channel-pattern.ts'
+import { isWildcardPattern } from '../channel.ts'
 import type { SubscribeOptions } from '../engine/event-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import type { Message, MessageInput } from '../message.ts'
+import { assertFunction, assertObject } from '../options.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { Access } from './access.ts'
-import { assertNotDurable } from './durable.ts'
+import { assertNotDurable } from './access.ts'
 
 /** The events as one caller sees them: current subscribers get them, and nothing is stored. */
 export class Events {

@@ -1,14 +1,13 @@
 import type { SubscribeOptions } from '../engine/event-engine.ts'
 import type { RequestOptions, RequestType } from '../engine/request-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
-import { assertFunction, assertObject } from '../arguments.ts'
-import { encodeText } from '../message.ts'
-import type { MessageInput, Reply, RequestMessage } from '../message.ts'
 import { isBrokerError } from '../errors.ts'
+import type { MessageInput, Reply, RequestMessage } from '../message.ts'
+import { encodeText } from '../message.ts'
 import type { Observers } from '../observer.ts'
+import { assertFunction, assertObject } from '../options.ts'
 import type { Access } from './access.ts'
-import { assertInteger } from './access.ts'
-import { assertNotDurable } from './durable.ts'
+import { assertInteger, assertNotDurable } from './access.ts'
 
 const NO_BODY = new Uint8Array(0)
 

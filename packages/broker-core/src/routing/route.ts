@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto'
 
 import type { Caller } from '../caller.ts'
 import { isReservedChannel } from '../channel.ts'
-import { queueTags } from '../dead-letter-tags.ts'
 import type { Engine } from '../engine/engine.ts'
 import { isBrokerError } from '../errors.ts'
 import { Pace } from '../in-turns.ts'
+import { queueTags } from '../message-tags.ts'
 import type { OutgoingMessage } from '../message.ts'
 import type { Observers } from '../observer.ts'
-import type { RoutingFailure, RoutingPlace } from './report.ts'
 import type { RoutingTable } from './routing-table.ts'
+import type { RoutingFailure, RoutingPlace } from './routing.ts'
 import type { RoutableType, RoutingRule } from './rule.ts'
 
 /** The maximum length of a chain of copies. */

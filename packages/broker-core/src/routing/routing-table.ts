@@ -1,8 +1,7 @@
-import { shownText } from '../shown-text.ts'
-import { channelTemplate } from './channel-template.ts'
+import { shownText } from '../text.ts'
 import { RoutingTableError } from './errors.ts'
 import type { KeyType, RoutingRule, RoutingTarget } from './rule.ts'
-import { compileCondition, KEY_TYPES, ROUTABLE_TYPES } from './rule.ts'
+import { channelTemplate, compileCondition, KEY_TYPES, ROUTABLE_TYPES } from './rule.ts'
 
 /** The maximum number of entries in a table, and of targets in an entry. */
 const MAX_RULES = 1000

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 
 import type { ChannelType } from '../channel.ts'
 import { CHANNEL_TYPES } from '../channel.ts'
-import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { storedEvent, outgoing, queued, receiveOne, reply, text } from './messages.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
+import { outgoing, queued, receiveOne, reply, storedEvent, text } from './messages.ts'
 import { Inbox, PATIENCE_MS } from './waiting.ts'
 
 /**

@@ -2,13 +2,12 @@ import assert from 'node:assert/strict'
 
 import { CHANNEL_TYPES } from '../channel.ts'
 import type { ChannelName } from '../engine/channel-engine.ts'
-import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { contractCase } from './contract-case.ts'
 import {
   appendAll,
   assertNothingDue,
   CONSUMER,
-  storedEvent,
   LONG_LEASE_MS,
   numbered,
   outgoing,
@@ -16,6 +15,7 @@ import {
   receiveOne,
   reply,
   sendAll,
+  storedEvent,
   text,
 } from './messages.ts'
 import { eventually, Inbox, pause } from './waiting.ts'

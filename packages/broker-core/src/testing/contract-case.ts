@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
+import type { EngineOptions } from '../engine/engine-options.ts'
 import type { Engine } from '../engine/engine.ts'
-import type { EngineOptions } from '../engine-options.ts'
 
 /** The limits that a case needs. Omitted ones have the engine's default. */
 export type ContractEngineOptions = EngineOptions

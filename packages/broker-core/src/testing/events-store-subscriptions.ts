@@ -5,9 +5,9 @@ import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
 import type { EventsStoreStart } from '../engine/events-store-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import type { StoredEvent } from '../message.ts'
-import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { appendAll, storedEvent, numbered, text, texts } from './messages.ts'
+import { contractCase } from './contract-case.ts'
+import { appendAll, numbered, storedEvent, text, texts } from './messages.ts'
 import { Inbox, pause, rejectsBecause, within } from './waiting.ts'
 
 export async function follow(

@@ -2,12 +2,11 @@ import assert from 'node:assert/strict'
 
 import { RESERVED_PREFIX } from '../channel.ts'
 import { isBrokerError } from '../errors.ts'
-import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { contractCase, isolatedCase } from './contract-case.ts'
 import {
   appendAll,
   CONSUMER,
-  storedEvent,
   numbered,
   outgoing,
   queued,
@@ -15,6 +14,7 @@ import {
   receiveOne,
   reply,
   sendAll,
+  storedEvent,
 } from './messages.ts'
 import { eventually, PATIENCE_MS, pause, rejectsWith, within } from './waiting.ts'
 

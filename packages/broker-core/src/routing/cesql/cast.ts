@@ -1,4 +1,4 @@
-import { shownText } from '../../shown-text.ts'
+import { shownText } from '../../text.ts'
 import type { CesqlRun, CesqlValue } from './value.ts'
 import { fail, isInteger } from './value.ts'
 

@@ -1,4 +1,4 @@
-import { ANY_ONE, symbolMatcher, wordsOf } from '../../glob-matcher.ts'
+import { ANY_ONE, symbolMatcher, wordsOf } from '../../glob.ts'
 
 /** A compiled LIKE pattern. */
 export interface LikePattern {

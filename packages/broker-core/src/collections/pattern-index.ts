@@ -1,4 +1,4 @@
-import { isReservedChannel } from './channel.ts'
+import { isReservedChannel } from '../channel.ts'
 
 interface Node<T> {
   readonly children: Map<string, Node<T>>
