@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { AGENT_TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, test } from 'vitest'
 
 import type { BareAgent } from './support/agent.ts'
@@ -256,6 +257,6 @@ test('S4 - agent tools that could do nothing for the caller are not shown', asyn
   }
   expect(await shown('looker')).toEqual(['agent_list', 'agent_info'])
   expect(await shown('caller')).toEqual(['agent_send', 'agent_query'])
-  expect(await shown('boss')).toEqual(['agent_list', 'agent_info', 'agent_send', 'agent_query'])
+  expect(await shown('boss')).toEqual(AGENT_TOOL_NAMES)
   for (const name of ['shut', 'registrar', 'nobody']) expect(await shown(name), name).toEqual([])
 })

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { callTool, rpc } from './support/mcp.ts'
@@ -32,7 +33,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     const client = new Client({ name: 'test', version: '1' })
     await client.connect(new StreamableHTTPClientTransport(new URL(`${front}/mcp`)))
     onTestFinished(() => client.close())
-    expect((await client.listTools()).tools).toHaveLength(15)
+    expect((await client.listTools()).tools).toHaveLength(TOOL_NAMES.length)
     const call = (name: string, args: Record<string, unknown>) => client.callTool({ name, arguments: args })
     for (let i = 0; i < 7; i++) {
       expect(await call('queue_send', { channel: 'jobs', body: `job ${i}` })).toMatchObject({ isError: false })

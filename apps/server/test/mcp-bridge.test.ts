@@ -9,6 +9,7 @@ import { Client as FirstClient } from '@modelcontextprotocol/sdk/client/index.js
 import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { freePort } from '@signalbox/testkit/free-port'
 import { eventually } from '@signalbox/testkit/until'
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { BridgeHost } from './support/bridge-host.ts'
@@ -72,7 +73,7 @@ describe('bridge - official clients', () => {
     await client.connect(new StdioClientTransport(program(http.url)))
     expect(client.getNegotiatedProtocolVersion()).toBe(version)
     expect(client.getServerVersion()?.name).toBe('signalbox')
-    expect((await client.listTools()).tools).toHaveLength(15)
+    expect((await client.listTools()).tools).toHaveLength(TOOL_NAMES.length)
     const sent = await client.callTool({ name: 'queue_send', arguments: { channel: 'q', body: 'hello\nwörld' } })
     expect(sent).toMatchObject({ isError: false, structuredContent: { channel: 'q' } })
     const received = await client.callTool({ name: 'queue_receive', arguments: { channel: 'q', max_messages: 1 } })

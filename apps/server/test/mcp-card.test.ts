@@ -1,5 +1,6 @@
 import { SUPPORTED_VERSIONS } from '@signalbox/connector-mcp'
 import { Check } from 'typebox/value'
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, test } from 'vitest'
 
 import { MCP_ROUTES } from '../src/openapi/mcp.ts'
@@ -44,7 +45,7 @@ test('M28 - the catalog leads to the card, and the card to the endpoint', async 
     remotes: [{ type: 'streamable-http', url: `${http.url}/mcp`, supportedProtocolVersions: SUPPORTED_VERSIONS }],
   })
   const [newest] = OFFICIAL_CLIENTS
-  expect(await (await newest!.connect(card.remotes[0].url)).tools()).toHaveLength(15)
+  expect(await (await newest!.connect(card.remotes[0].url)).tools()).toHaveLength(TOOL_NAMES.length)
 })
 
 test('M28 - with PUBLIC_URL the documents name it, whatever host the request has', async () => {

@@ -6,6 +6,7 @@ import type { OAuthClientProvider, VersionNegotiationMode } from '@modelcontextp
 import { Client, StreamableHTTPClientTransport, UnauthorizedError } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { testFolder } from '@signalbox/testkit/test-folder'
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { browse } from './support/authorization-server.ts'
@@ -138,7 +139,7 @@ describe('the official client and a real authorization server', () => {
       const wallet = new Wallet()
       const { client } = await loginFirst(setting, wallet, mode)
       expect(client.getNegotiatedProtocolVersion()).toBe(version)
-      expect((await client.listTools()).tools).toHaveLength(15)
+      expect((await client.listTools()).tools).toHaveLength(TOOL_NAMES.length)
       expect(await client.callTool(SEND)).toMatchObject({ isError: false })
       expect(setting.senders).toEqual(['alice'])
       expect(setting.as.asked).toEqual([{ scope: expect.stringContaining(SCOPE), resource: setting.resource }])

@@ -1,3 +1,4 @@
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, test } from 'vitest'
 
 import { browse } from './support/authorization-server.ts'
@@ -24,7 +25,7 @@ describe.each(OAUTH_CLIENTS)('$name', ({ version, stepsUp, unauthorized, create 
     const { as, url, resource, senders, metadata } = await serveProtected()
     const { client, connection } = await loggedIn(url)
     expect(connection.version).toBe(version)
-    expect(await connection.tools()).toBe(15)
+    expect(await connection.tools()).toBe(TOOL_NAMES.length)
     expect(await connection.call('queue_send', SEND)).toBe(true)
     expect(senders).toEqual(['alice'])
     expect(client.refused).toEqual([{ status: 401, challenge: `Bearer ${metadata}, scope="${SCOPE}"` }])

@@ -6,6 +6,7 @@ import { scopeOf, SCOPES } from '@signalbox/http-kit'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { pino } from 'pino'
 import { Check } from 'typebox/value'
+import { TOOLS } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
@@ -337,28 +338,9 @@ describe('401', () => {
 })
 
 describe('scopes', () => {
-  /** Each tool, and the scope that it needs. */
-  const NEEDED: readonly (readonly [string, object, string])[] = [
-    ['queue_send', { channel: 'q', body: 'x' }, 'signalbox:write'],
-    ['queue_receive', { channel: 'q', max_messages: 1 }, 'signalbox:write'],
-    ['queue_peek', { channel: 'q', max_messages: 1 }, 'signalbox:read'],
-    ['events_publish', { channel: 'e', body: 'x' }, 'signalbox:write'],
-    ['events_store_publish', { channel: 's', body: 'x' }, 'signalbox:write'],
-    ['events_store_read', { channel: 's', max_messages: 1 }, 'signalbox:read'],
-    ['events_store_read_latest', { channel: 's' }, 'signalbox:read'],
-    ['command_send', { channel: 'c', body: 'x', timeout_seconds: 1 }, 'signalbox:write'],
-    ['query_send', { channel: 'c', body: 'x', timeout_seconds: 1 }, 'signalbox:write'],
-    ['channel_list', {}, 'signalbox:read'],
-    ['channel_info', { channel: 's', type: 'events_store' }, 'signalbox:read'],
-    ['agent_list', {}, 'signalbox:read'],
-    ['agent_info', { agent_id: 'echo' }, 'signalbox:read'],
-    ['agent_send', { agent_id: 'echo', message: 'hi' }, 'signalbox:agents'],
-    ['agent_query', { agent_id: 'echo', method: 'tasks/get' }, 'signalbox:agents'],
-  ]
-
   test('S11 - each tool needs its scope, and the answer without it names the scope', async () => {
     const { http } = await serve(oauth())
-    for (const [name, args, scope] of NEEDED) {
+    for (const { name, args, scope } of TOOLS) {
       const others = ALL.split(' ').filter((one) => one !== scope)
       const refused = { status: 403, challenge: challenge('insufficient_scope', scope, LACKS), body: INSUFFICIENT }
       expect([name, await tool(http.url, name, args, await bearer(others.join(' ')))]).toMatchObject([name, refused])
@@ -383,8 +365,8 @@ describe('scopes', () => {
     for (const scope of ['signalbox:read', 'signalbox:write', 'signalbox:agents']) {
       const answer = await rpc(http.url, 'tools/list', {}, { authorization: await bearer(`openid ${scope}`) })
       const { tools } = (answer as { result: { tools: { name: string }[] } }).result
-      const expected = NEEDED.filter(([, , needed]) => needed === scope).map(([name]) => name)
-      expect(tools.map(({ name }) => name)).toEqual(expected)
+      const expected = TOOLS.filter((tool) => tool.scope === scope)
+      expect(tools.map(({ name }) => name)).toEqual(expected.map(({ name }) => name))
     }
   })
 

@@ -1,3 +1,4 @@
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, test } from 'vitest'
 
 import { call, inspect } from './support/inspector.ts'
@@ -11,6 +12,6 @@ test('M16 - MCP Inspector connects, lists the tools and calls one', async () => 
     inspect(url, 'auto', '--method', 'tools/list'),
     call(url, 'auto', 'queue_send', { channel: 'q', body: 'm' }),
   ])
-  expect(tools).toHaveLength(15)
+  expect(tools).toHaveLength(TOOL_NAMES.length)
   expect(sent).toBe('Message sent to queue "q".')
 })

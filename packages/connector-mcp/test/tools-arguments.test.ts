@@ -1,3 +1,4 @@
+import { TOOLS } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { echoDesk } from './agent-desk.ts'
@@ -15,32 +16,7 @@ beforeAll(async () => {
 afterAll(() => bench[Symbol.asyncDispose]())
 
 /** For each tool, arguments that are all valid, every optional one included. */
-const VALID: Record<string, Record<string, unknown>> = {
-  queue_send: {
-    channel: 'c',
-    body: 'b',
-    metadata: 'm',
-    tags: { a: 'b' },
-    delay_seconds: 1,
-    expiration_seconds: 60,
-    max_receive_count: 3,
-    dead_letter_queue: 'd',
-  },
-  queue_receive: { channel: 'c', max_messages: 1, wait_timeout_seconds: 1 },
-  queue_peek: { channel: 'c', max_messages: 1 },
-  events_publish: { channel: 'c', body: 'b', metadata: 'm', tags: {} },
-  events_store_publish: { channel: 'c', body: 'b', metadata: 'm', tags: {} },
-  events_store_read: { channel: 'c', from_sequence: 1, max_messages: 1 },
-  events_store_read_latest: { channel: 'c', count: 1 },
-  command_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
-  query_send: { channel: 'c', body: 'b', timeout_seconds: 1, metadata: 'm', tags: {} },
-  channel_list: { type: 'queues', pattern: 'c', limit: 1, cursor: 'cXVldWVzIGE' },
-  channel_info: { channel: 'c', type: 'queues' },
-  agent_list: { skill_tags: ['a'], limit: 1, cursor: 'a' },
-  agent_info: { agent_id: 'echo' },
-  agent_send: { agent_id: 'echo', message: 'hi', blocking: true, context_id: 'x', timeout_seconds: 1 },
-  agent_query: { agent_id: 'echo', method: 'tasks/get', params: { id: '1' } },
-}
+const VALID = Object.fromEntries(TOOLS.map(({ name, args }) => [name, args]))
 
 const cases = Object.entries(VALID).flatMap(([tool, args]) => Object.keys(args).map((argument) => ({ tool, argument })))
 

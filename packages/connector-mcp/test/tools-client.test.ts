@@ -4,6 +4,7 @@ import type { CallToolResult, Progress } from '@modelcontextprotocol/sdk/types.j
 import { decodeText } from '@signalbox/broker-core'
 import type { FastifyInstance } from 'fastify'
 import { fastify } from 'fastify'
+import { CORE_TOOL_NAMES, TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { mcpConnector } from '../src/fastify.ts'
@@ -66,13 +67,13 @@ async function json(name: string, args: Record<string, unknown>): Promise<unknow
 }
 
 describe('tools - over HTTP with the official client', () => {
-  test('MCP-1, MCP-7, MCP-8 - lists 11 tools, and 15 with an agent directory', async () => {
+  test('MCP-1, MCP-7, MCP-8 - lists the core tools, and with an agent directory those of agents', async () => {
     const plain = await connect('/plain/mcp')
     const { tools: core } = await plain.listTools()
     const { tools } = await client.listTools()
     await plain.close()
-    expect(core.map(({ name }) => name)).toEqual([...bench.tools.keys()].slice(0, 11))
-    expect(tools.map(({ name }) => name)).toEqual([...bench.tools.keys()])
+    expect(core.map(({ name }) => name)).toEqual(CORE_TOOL_NAMES)
+    expect(tools.map(({ name }) => name)).toEqual(TOOL_NAMES)
     for (const tool of tools) expect(bench.tools.get(tool.name)!.definition).toEqual(tool)
   })
 

@@ -1,3 +1,4 @@
+import { CORE_TOOL_NAMES, TOOL_NAMES, TOOLS } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, test } from 'vitest'
 
 import type { AgentDirectory } from '../src/agent-directory.ts'
@@ -83,8 +84,6 @@ const TABLES: Record<string, Record<string, object>> = {
     params: { type: 'object', required: false },
   },
 }
-const AGENT_TOOLS = new Set(['agent_list', 'agent_info', 'agent_send', 'agent_query'])
-const NAMES = Object.keys(TABLES)
 
 /** The keywords that are a matter of record; of a technical upper bound only the existence is free. */
 function recorded(schema: Record<string, unknown>, required: boolean, expected: object): object {
@@ -96,18 +95,16 @@ function recorded(schema: Record<string, unknown>, required: boolean, expected: 
 }
 
 function having(hint: 'readOnlyHint' | 'destructiveHint' | 'openWorldHint'): readonly string[] {
-  return NAMES.filter((name) => all.get(name)!.definition.annotations[hint])
+  return TOOL_NAMES.filter((name) => all.get(name)!.definition.annotations[hint])
 }
 
 describe('tools - definitions', () => {
   test('MCP-7, MCP-8 - the core tools are always there, the agent tools with an agent directory', () => {
-    expect([...core.keys()]).toEqual(NAMES.filter((name) => !AGENT_TOOLS.has(name)))
-    expect([...all.keys()]).toEqual(NAMES)
-    expect(core.size).toBe(11)
-    expect(all.size).toBe(15)
+    expect([...core.keys()]).toEqual(CORE_TOOL_NAMES)
+    expect([...all.keys()]).toEqual(TOOL_NAMES)
   })
 
-  test.each(NAMES)(
+  test.each(TOOL_NAMES)(
     'TOOL-1, TOOL-5, TOOL-9, TOOL-12, TOOL-15, TOOL-18, TOOL-20, M7 - %s has the arguments of its table',
     (name) => {
       const { inputSchema } = all.get(name)!.definition
@@ -123,7 +120,7 @@ describe('tools - definitions', () => {
     },
   )
 
-  test.each(NAMES)('M10 - %s is described: title, description, schemas, annotations, every argument', (name) => {
+  test.each(TOOL_NAMES)('M10 - %s is described: title, description, schemas, annotations, every argument', (name) => {
     const { definition } = all.get(name)!
     expect(definition.name).toBe(name)
     expect(definition.title.length).toBeGreaterThan(5)
@@ -142,20 +139,20 @@ describe('tools - definitions', () => {
   })
 
   test('M10 - the annotations mark the tools that only read, that remove, and that act outside the broker', () => {
-    const readers = ['queue_peek', 'events_store_read', 'events_store_read_latest', 'channel_list', 'channel_info']
-    expect(having('readOnlyHint')).toEqual([...readers, 'agent_list', 'agent_info'])
+    const readers = TOOLS.filter(({ scope }) => scope === 'signalbox:read')
+    expect(having('readOnlyHint')).toEqual(readers.map(({ name }) => name))
     expect(having('destructiveHint')).toEqual(['queue_receive', 'command_send', 'agent_send', 'agent_query'])
     expect(having('openWorldHint')).toEqual(['command_send', 'query_send', 'agent_send', 'agent_query'])
   })
 
   test('M5, M13 - the definitions mark the tools with their own time-out, and those that end with their client', () => {
-    expect(NAMES.filter((name) => all.get(name)!.ownTimeout)).toEqual([
+    expect(TOOL_NAMES.filter((name) => all.get(name)!.ownTimeout)).toEqual([
       'queue_receive',
       'command_send',
       'query_send',
       'agent_send',
       'agent_query',
     ])
-    expect(NAMES.filter((name) => all.get(name)!.onDisconnect === 'cancel')).toEqual(['queue_receive'])
+    expect(TOOL_NAMES.filter((name) => all.get(name)!.onDisconnect === 'cancel')).toEqual(['queue_receive'])
   })
 })

@@ -1,8 +1,8 @@
 import { JsonRpcError } from '@signalbox/http-kit'
 import * as fc from 'fast-check'
+import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { createTools } from '../src/tools/index.ts'
 import { echoDesk } from './agent-desk.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench, toolNamed } from './tool-bench.ts'
@@ -15,8 +15,6 @@ beforeAll(async () => {
 })
 
 afterAll(() => bench[Symbol.asyncDispose]())
-
-const NAMES = [...createTools().keys(), 'agent_list', 'agent_info', 'agent_send', 'agent_query']
 
 /** Values that some argument takes. */
 const FITTING = [
@@ -53,7 +51,7 @@ function valueFor(schema: object): fc.Arbitrary<unknown> {
 }
 
 describe('tools - hostile arguments', () => {
-  test.each(NAMES)('M7 - %s answers any arguments with a result or -32602', async (name) => {
+  test.each(TOOL_NAMES)('M7 - %s answers any arguments with a result or -32602', async (name) => {
     const { properties, required = [] } = toolNamed(bench.tools, name).definition.inputSchema
     const values = Object.entries(properties).map(([argument, schema]) => [argument, valueFor(schema)] as const)
     const args = fc.oneof(

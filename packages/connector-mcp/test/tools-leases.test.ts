@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 
+import { CORE_TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { createTools } from '../src/tools/index.ts'
@@ -48,7 +49,7 @@ describe('tools - leases', () => {
 
   test('M25 - with leases queue_receive takes lease_seconds, and three tools settle', async () => {
     expect([...bench.tools.keys()].slice(0, 6)).toEqual(['queue_send', 'queue_receive', 'queue_peek', ...SETTLE_TOOLS])
-    expect(bench.tools.size).toBe(14)
+    expect(bench.tools.size).toBe(CORE_TOOL_NAMES.length + SETTLE_TOOLS.length)
     const definitions = [...bench.tools.values()].map(({ definition }) => definition)
     expect(definitions.map(({ description }) => description.length).every((length) => length > 100)).toBe(true)
     expect(Buffer.byteLength(JSON.stringify(definitions))).toBeLessThan(16 * 1024)
