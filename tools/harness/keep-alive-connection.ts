@@ -12,6 +12,8 @@ export interface ConnectionOptions {
   readonly ca?: string
   /** The local address of the connection. */
   readonly localAddress?: string
+  /** The headers of each request of an MCP client. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n')

@@ -1,3 +1,4 @@
+import type { ConnectionOptions } from './keep-alive-connection.ts'
 import { KeepAliveConnection, postBytes } from './keep-alive-connection.ts'
 
 /** Returns the JSON-RPC text of a `tools/call`. */
@@ -36,19 +37,21 @@ export function toolResult(body: string): ToolResult {
 export class McpClient {
   readonly #connection: KeepAliveConnection
   readonly #url: string
+  readonly #headers: ConnectionOptions['headers']
 
-  private constructor(connection: KeepAliveConnection, url: string) {
+  private constructor(connection: KeepAliveConnection, url: string, headers: ConnectionOptions['headers']) {
     this.#connection = connection
     this.#url = url
+    this.#headers = headers
   }
 
-  static async open(http: string): Promise<McpClient> {
-    return new McpClient(await KeepAliveConnection.open(http), `${http}/mcp`)
+  static async open(http: string, options: ConnectionOptions = {}): Promise<McpClient> {
+    return new McpClient(await KeepAliveConnection.open(http, options), `${http}/mcp`, options.headers)
   }
 
   /** Rejects when the connection breaks, or with the tool's text when the tool fails. */
   async call(name: string, args: Readonly<Record<string, unknown>>): Promise<ToolResult> {
-    const { status, body } = await this.#connection.request(postBytes(this.#url, toolCall(name, args)))
+    const { status, body } = await this.#connection.request(postBytes(this.#url, toolCall(name, args), this.#headers))
     if (status !== 200) throw new ToolError(`HTTP ${status}: ${body.toString().slice(0, 500)}`)
     const result = toolResult(body.toString())
     if (result.isError) throw new ToolError(result.text)

@@ -1,12 +1,10 @@
 import { expect, test } from 'vitest'
 
-import type { Attack } from '../attack/attack.ts'
-import { ATTACKS } from '../attack/attacks/index.ts'
-import { rebinding } from '../attack/attacks/rebinding.ts'
-import { lateTimes, memoryProblem } from '../attack/criteria.ts'
-import { figuresOf } from '../attack/report.ts'
-import { comparison } from '../attack/result-file.ts'
-import { attack } from '../attack/run.ts'
+import { comparison, figuresOf, lateTimes, memoryProblem } from '../hostile/attack/report.ts'
+import { attack } from '../hostile/attack/run.ts'
+import type { Attack } from '../hostile/attack/scene.ts'
+import { ATTACKS } from '../hostile/attacks/index.ts'
+import { rebinding } from '../hostile/attacks/inputs.ts'
 
 /** Other tests run at the same time: times are not judged. */
 const QUICK = { quick: true, repeat: false, log: () => {} }
@@ -23,12 +21,11 @@ test('attack - a server that dies, and an attack that exceeds a limit, are probl
   const deadly: Attack = {
     name: 'deadly',
     about: 'is served, and ends the server',
-    prepare: (scene) =>
-      Promise.resolve(async () => {
-        const answer = await scene.tally.of(scene.attacker().tool('queue_send', { channel: 'attack', body: 'x' }))
-        scene.tally.expect(answer?.status !== 200, 'it was served')
-        await scene.process.kill()
-      }),
+    prepare: (scene) => async () => {
+      const answer = await scene.tally.of(scene.attacker().tool('queue_send', { channel: 'attack', body: 'x' }))
+      scene.tally.expect(answer?.status !== 200, 'it was served')
+      await scene.process.kill()
+    },
   }
   const [report] = await attack({ attacks: [deadly], engines: ['embedded'], kinds: ['default'], ...QUICK })
   expect(report?.lives).toBe(false)
@@ -41,7 +38,7 @@ test('attack - times and memory beyond the criteria are reported, and two result
   const busy: Attack = {
     name: 'busy',
     about: 'changes nothing; the test changes its figures',
-    prepare: () => Promise.resolve(() => Promise.resolve()),
+    prepare: () => () => Promise.resolve(),
   }
   const [report] = await attack({ attacks: [busy], engines: ['embedded'], kinds: ['default'], ...QUICK })
   if (report === undefined) throw new Error('no report')

@@ -1,15 +1,14 @@
 import { globSync } from 'node:fs'
 
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { sample } from 'fast-check'
 import { expect, test } from 'vitest'
-import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { readInput, replay } from '../fuzz/findings.ts'
-import { summary } from '../fuzz/report.ts'
-import { fuzz } from '../fuzz/run.ts'
-import { TARGETS } from '../fuzz/targets/index.ts'
+import { fuzz, summary } from '../hostile/fuzz/run.ts'
+import { readInput, replay } from '../hostile/fuzz/target.ts'
+import { TARGETS } from '../hostile/fuzz/targets/index.ts'
 
-const regressions = globSync('fuzz/regressions/*.json', { cwd: `${import.meta.dirname}/..` })
+const regressions = globSync('hostile/fuzz/regressions/*.json', { cwd: `${import.meta.dirname}/..` })
   .toSorted()
   .map((file) => readInput(`${import.meta.dirname}/../${file}`))
 

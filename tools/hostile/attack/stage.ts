@@ -1,0 +1,148 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+
+import { NatsServer } from '@signalbox/engine-nats/testing'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+
+import { fetchedServer } from '../../cluster/debian-server.ts'
+import { MeasuredProcess } from '../../harness/measured-process.ts'
+import type { Cores } from '../../harness/process-cpu.ts'
+import { cpuMicrosOf, machineCpuMicros, pin } from '../../harness/process-cpu.ts'
+import type { SignalboxServer } from '../../harness/signalbox-server.ts'
+import { startSignalbox } from '../../harness/signalbox-server.ts'
+import type { EngineName, ServerKind } from './callers.ts'
+import { guardedSettings } from './callers.ts'
+import { CONTAINER_BYTES } from './report.ts'
+import type { Attack } from './scene.ts'
+
+interface StageOptions {
+  readonly engine: EngineName
+  readonly kind: ServerKind
+  /** The workspace whose server is attacked. @default the workspace of these tools */
+  readonly checkout?: string | undefined
+  /** The cores of the server, and of the attackers and the other caller. @default any */
+  readonly cores?: Cores | undefined
+}
+
+/**
+ * The other caller shares a core with the attackers and must not wait for them, and neither it nor the server may wait
+ * for other programs of the machine: both get a real-time priority. Niceness has no effect between sessions.
+ */
+const HONEST_PRIORITY = ['chrt', '--rr', '2']
+const SERVER_PRIORITY = ['chrt', '--rr', '1']
+
+/**
+ * Runs a command in a mount namespace with a control group of the second version that shows a limit of memory. Nothing
+ * enforces the limit: the run compares the peak of the resident memory with its own.
+ */
+const CONTAINER = `set -e
+mount -t tmpfs none /sys/fs/cgroup
+cd /sys/fs/cgroup
+echo ${CONTAINER_BYTES} > memory.max
+echo max > memory.high
+echo 0 > memory.current
+echo 0::/ > self
+mount --bind self /proc/$$/cgroup
+cd - > /dev/null
+exec "$@"`
+
+const inContainer = ['unshare', '--mount', 'bash', '-c', CONTAINER, 'bash']
+
+/** True if this user may raise priorities; otherwise other programs and the attackers delay the measured processes. */
+const mayRaise = succeeds([...HONEST_PRIORITY, 'true'])
+
+/** True if this user may mount; otherwise the server sees the memory of the machine. */
+const canMount = succeeds([...inContainer, 'true'])
+
+function succeeds([command = '', ...args]: readonly string[]): boolean {
+  try {
+    execFileSync(command, args, { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** A server to attack with its storage, and a process for the other caller. */
+export class Stage implements AsyncDisposable {
+  readonly server: SignalboxServer
+  readonly honest: MeasuredProcess
+  readonly #nats: NatsServer | undefined
+  readonly #held: AsyncDisposableStack
+
+  private constructor(server: SignalboxServer, honest: MeasuredProcess, held: AsyncDisposableStack, nats?: NatsServer) {
+    this.server = server
+    this.honest = honest
+    this.#held = held
+    this.#nats = nats
+  }
+
+  static async open(attack: Attack, { engine, kind, checkout, cores }: StageOptions): Promise<Stage> {
+    await using held = new AsyncDisposableStack()
+    const canRaise = mayRaise && cores !== undefined
+    const folder = held.use(await TemporaryFolder.create('attack'))
+    const nats = engine === 'nats' ? held.use(await NatsServer.start({ binary: fetchedServer() })) : undefined
+    if (nats?.pid !== undefined) {
+      // It starts on the core of the attackers, and a separate machine would not share it.
+      if (cores !== undefined) pin(nats.pid, cores.measured, cores.load)
+      if (canRaise) succeeds(['chrt', '--rr', '--all-tasks', '--pid', '1', String(nats.pid)])
+    }
+    const files =
+      attack.openFiles === undefined ? [] : ['bash', '-c', `ulimit -n ${attack.openFiles}; exec "$@"`, 'bash']
+    const server = held.use(
+      await startSignalbox({
+        storePath: folder.join('store'),
+        ...(checkout === undefined ? {} : { root: checkout }),
+        core: cores?.measured,
+        env: {
+          ...(nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }),
+          ...(kind === 'guarded' ? guardedSettings(folder.path) : {}),
+          ...attack.settings,
+        },
+        nodeArgs: ['--expose-gc', ...(kind === 'guarded' ? ['--max-old-space-size=512'] : [])],
+        wrapper: [...(canRaise ? SERVER_PRIORITY : []), ...(canMount ? inContainer : []), ...files],
+      }),
+    )
+    const honest = held.use(
+      new MeasuredProcess({
+        script: fileURLToPath(new URL('honest-caller.ts', import.meta.url)),
+        instrumented: false,
+        core: cores?.load,
+        wrapper: canRaise ? HONEST_PRIORITY : [],
+      }),
+    )
+    return new Stage(server, honest, held.move(), nats)
+  }
+
+  /** Returns the CPU time that all other processes of the machine have used, in microseconds. */
+  othersMicros(): number {
+    const own = [process.pid, this.server.process.pid, this.honest.pid, this.#nats?.pid]
+    let rest = machineCpuMicros()
+    for (const pid of own) if (pid !== undefined) rest -= usedBy(pid)
+    return rest
+  }
+
+  /** Returns the largest resident memory of the server since its start, in bytes; 0 if it has ended. */
+  peakRssBytes(): number {
+    try {
+      const status = readFileSync(`/proc/${this.server.process.pid}/status`, 'utf8')
+      return Number(/^VmHWM:\s*(\d+) kB/m.exec(status)?.[1] ?? 0) * 1024
+    } catch {
+      return 0
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#held[Symbol.asyncDispose]()
+  }
+}
+
+/** A process that has ended counts as others: its use is no longer known. */
+function usedBy(pid: number): number {
+  try {
+    return cpuMicrosOf(pid)
+  } catch {
+    return 0
+  }
+}

@@ -1,0 +1,103 @@
+import { Buffer } from 'node:buffer'
+
+import {
+  elementTexts,
+  isIdText,
+  isJsonObject,
+  JsonRpcError,
+  memberText,
+  parseJson,
+  parseJsonRpc,
+  readRequestId,
+} from '@signalbox/http-kit'
+import * as fc from 'fast-check'
+
+import { JSON_UNITS, jsonText } from '../grammar/json.ts'
+import { argumentsText, jsonRpc } from '../grammar/messages.ts'
+import type { Pieces } from '../grammar/pieces.ts'
+import { almost, textOf } from '../grammar/pieces.ts'
+import { assertHolds, assertSame, parserTarget, resultOf } from '../target.ts'
+
+/** Returns the value of a JSON text that can be printed again; `undefined` for deeper ones. */
+function shallowValue(text: string): { readonly value: unknown } | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    JSON.stringify(value)
+    return { value }
+  } catch {
+    return undefined
+  }
+}
+
+function checkParse(text: string): void {
+  const parsed = parseJson(text)
+  const reference = shallowValue(text)
+  if ('value' in parsed) {
+    assertSame('parseJson', parsed.value, reference?.value)
+  } else if (parsed.problem === 'not valid JSON') {
+    assertHolds('parseJson refuses text that JSON.parse accepts', reference === undefined)
+  }
+  if (reference === undefined) return
+  const { value } = reference
+  if (isJsonObject(value)) {
+    for (const key of Object.keys(value).slice(0, 20)) {
+      const source = memberText(text, key)
+      assertSame(
+        `memberText of ${JSON.stringify(key)}`,
+        source === undefined ? 'nothing' : JSON.parse(source),
+        value[key],
+      )
+    }
+  } else if (Array.isArray(value)) {
+    const elements = elementTexts(text)
+    assertSame('elementTexts', elements.length, value.length)
+    assertSame(
+      'elementTexts',
+      elements.slice(0, 20).map((element): unknown => JSON.parse(element)),
+      value.slice(0, 20),
+    )
+  }
+}
+
+function checkRpc(pieces: Pieces, encoding: 'utf8' | 'latin1'): void {
+  const body = Buffer.from(textOf(pieces), encoding)
+  const message = resultOf(() => parseJsonRpc(body, { maxKeys: 100_000, uniqueKeys: true }), JsonRpcError)
+  readRequestId(body)
+  if (message === undefined) return
+  const envelope: unknown = JSON.parse(body.toString('utf8'))
+  if (!isJsonObject(envelope)) throw new TypeError('a message that is not an object was accepted')
+  if (message.kind === 'response') {
+    assertHolds('an invalid id was accepted', isIdText(message.id) || message.id === 'null')
+    return
+  }
+  assertSame('method', message.method, envelope['method'])
+  assertSame(
+    'params',
+    message.paramsText === undefined ? undefined : JSON.parse(message.paramsText),
+    envelope['params'],
+  )
+  if (message.kind === 'request') assertSame('id', JSON.parse(message.id), envelope['id'])
+}
+
+const METHODS = ['"tools/call"', '"initialize"', '"tools/list"', '"ping"', '"message/send"', '""', '1']
+
+export const jsonTargets = [
+  parserTarget({
+    name: 'json',
+    about: 'JSON within limits, and the scan that slices it, against JSON.parse',
+    input: almost(jsonText, ...JSON_UNITS),
+    check: (pieces) => checkParse(textOf(pieces)),
+  }),
+  parserTarget({
+    name: 'json-rpc',
+    about: 'JSON-RPC messages, against JSON.parse',
+    input: fc.record({
+      pieces: almost(
+        jsonRpc(fc.constantFrom(...METHODS), fc.oneof(argumentsText(['channel', 'body', 'tags']), jsonText)),
+        ...JSON_UNITS,
+      ),
+      encoding: fc.constantFrom('utf8' as const, 'utf8' as const, 'latin1' as const),
+    }),
+    check: ({ pieces, encoding }) => checkRpc(pieces, encoding),
+  }),
+]
