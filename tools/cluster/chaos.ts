@@ -1,24 +1,22 @@
 import { setTimeout as pause } from 'node:timers/promises'
+
 import { Random } from '@signalbox/testkit/random'
 
-import type { ChaosReport, Round } from './chaos-report.ts'
-import type { DisasterOptions } from './disasters.ts'
-import { describe, randomDisaster } from './disasters.ts'
-import { AgentCallLoad } from './load/agent-calls.ts'
-import { AgentStreamLoad, STREAM_IDLE_S } from './load/agent-streams.ts'
-import { AgentProcesses } from './load/agents.ts'
-import { EventsStoreLoad } from './load/events-store.ts'
-import type { Load, Scene } from './load/load.ts'
-import { QueueLoad } from './load/queues.ts'
-import { AGENT_TTL_S, RegistrationLoad } from './load/registrations.ts'
-import { RequestLoad } from './load/requests.ts'
-import { LocalCluster } from './local-cluster.ts'
+import { AgentStreamLoad, STREAM_IDLE_S } from '../load/mixed/agent-streams.ts'
+import { AGENT_TTL_S, AgentCallLoad, AgentProcesses, RegistrationLoad } from '../load/mixed/agents.ts'
+import type { Load, Scene } from '../load/mixed/clients.ts'
+import { Spells, within } from '../load/mixed/clients.ts'
+import { EventsStoreLoad } from '../load/mixed/events-store.ts'
+import { QueueLoad } from '../load/mixed/queues.ts'
+import { RequestLoad } from '../load/mixed/requests.ts'
+import type { Disaster, DisasterOptions, Started } from './disasters.ts'
+import { describe, kindOf, randomDisaster, strike } from './disasters.ts'
+import { assertReady, inStep, LocalCluster } from './local-cluster.ts'
 import { RecoveryWatch } from './recovery-watch.ts'
+import type { ChaosReport, Outcome, Round } from './report.ts'
 import { roundLines } from './report.ts'
-import { strikeOnce } from './round.ts'
-import { Spells } from './spells.ts'
 
-export interface ChaosOptions extends DisasterOptions {
+interface ChaosOptions extends DisasterOptions {
   readonly seed: number
   /** The largest number of disasters, if given. */
   readonly rounds?: number | undefined
@@ -108,4 +106,76 @@ async function warmUp(watch: RecoveryWatch): Promise<void> {
   watch.end()
   const { missing } = await watch.recovered(WARM_UP_MS)
   if (missing.length > 0) throw new Error(`the load did not start: ${missing.join(', ')}`)
+}
+
+interface Place {
+  readonly cluster: LocalCluster
+  readonly scene: Scene
+  readonly loads: readonly Load[]
+  readonly hasty: boolean
+}
+
+/** The time-outs for full recovery, and for the nats-servers to be in step, in milliseconds. */
+const RECOVERY_MS = 60_000
+const IN_STEP_MS = 120_000
+
+/** Strikes once, and waits until the cluster has recovered. */
+async function strikeOnce(disaster: Disaster, { cluster, scene, loads, hasty }: Place): Promise<Outcome> {
+  const problems: string[] = []
+  scene.watch.begin()
+  const started = await strike(disaster, cluster, scene)
+  scene.watch.end()
+  const endedAt = performance.now()
+  const took = async (work: Promise<void>): Promise<number | undefined> => {
+    try {
+      await work
+      return performance.now() - endedAt
+    } catch (error) {
+      problems.push(String(error))
+      return undefined
+    }
+  }
+  const struckServers = disaster.blows.some(({ target }) => target === 'nats')
+  const [{ recoveries, missing }, itselfMs, inStepMs] = await Promise.all([
+    scene.watch.recovered(RECOVERY_MS),
+    took(served(disaster, started, cluster, loads)),
+    struckServers && !hasty ? took(inStep(cluster.nats.servers, IN_STEP_MS)) : undefined,
+  ])
+  problems.push(...missing.map((client) => `${client} is still down`))
+  return { kind: kindOf(disaster), recoveries, itselfMs, inStepMs, problems }
+}
+
+/**
+ * Waits until the struck node serves every kind of load directly; after a nats-server was struck, until every node
+ * does.
+ */
+async function served(
+  { blows }: Disaster,
+  { up }: Started,
+  cluster: LocalCluster,
+  loads: readonly Load[],
+): Promise<void> {
+  const until = AbortSignal.timeout(RECOVERY_MS)
+  await within(up, RECOVERY_MS)
+  const all = blows.some(({ target }) => target === 'nats')
+  const nodes = cluster.nodes.filter((_, i) => all || blows.some(({ which }) => which === i))
+  await Promise.all(
+    nodes.map(async (node) => {
+      if (node === undefined) throw new Error('a node is not running')
+      await untilDone('/ready', until, () => assertReady(node.api, 5_000))
+      await Promise.all(loads.map((load) => untilDone(load.ledgers[0]?.kind ?? '', until, () => load.probe(node.http))))
+    }),
+  )
+}
+
+async function untilDone(what: string, until: AbortSignal, step: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      await step()
+      return
+    } catch (error) {
+      if (until.aborted) throw new Error(`${what} at the node itself: ${String(error)}`, { cause: error })
+      await pause(100)
+    }
+  }
 }

@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
+
 import type { Random } from '@signalbox/testkit/random'
 
-import type { Scene } from './load/load.ts'
+import type { Scene } from '../load/mixed/clients.ts'
 import type { LocalCluster } from './local-cluster.ts'
 
 const MEANS = ['kill', 'pause'] as const

@@ -1,15 +1,18 @@
+import { once } from 'node:events'
 import { appendFile, mkdir } from 'node:fs/promises'
+import type { AddressInfo, Server, Socket } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 
+import type { NatsServer } from '@signalbox/engine-nats/testing'
 import { NatsCluster } from '@signalbox/engine-nats/testing'
 
 import type { MeasuredProcess } from '../harness/measured-process.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { readySignalbox, spawnSignalbox } from '../harness/signalbox-server.ts'
-import { Front } from './front.ts'
-import { HealthChecks } from './health-checks.ts'
 
-export interface LocalClusterOptions {
+interface LocalClusterOptions {
   /** @default 3 */
   readonly nodes?: number | undefined
   /** Additional settings of the nodes. */
@@ -120,5 +123,166 @@ export class LocalCluster implements AsyncDisposable {
       }),
     )
     await this.nats[Symbol.asyncDispose]()
+  }
+}
+
+/** A balancer: each connection goes to the next node that accepts it, and is cut when its node dies. */
+export class Front implements AsyncDisposable {
+  readonly #server: Server
+  readonly #nodes: () => readonly string[]
+  readonly #open = new Set<Socket>()
+  #next = 0
+
+  private constructor(nodes: () => readonly string[]) {
+    this.#nodes = nodes
+    this.#server = createServer((client) => {
+      this.#open.add(client)
+      client.once('close', () => this.#open.delete(client))
+      client.on('error', () => client.destroy())
+      this.#join(client, this.#nodes().length)
+    })
+  }
+
+  /** `nodes` returns the addresses of the running nodes, `http://host:port`. */
+  static async start(nodes: () => readonly string[]): Promise<Front> {
+    const front = new Front(nodes)
+    await once(front.#server.listen(0, '127.0.0.1'), 'listening')
+    return front
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  #join(client: Socket, tries: number): void {
+    const nodes = this.#nodes()
+    const node = nodes[this.#next++ % Math.max(1, nodes.length)]
+    if (node === undefined || tries === 0) {
+      client.destroy()
+      return
+    }
+    const { hostname, port } = new URL(node)
+    const upstream = connect(Number(port), hostname)
+    let joined = false
+    upstream.once('connect', () => {
+      joined = true
+      client.pipe(upstream).pipe(client)
+    })
+    upstream.on('error', () => {
+      upstream.destroy()
+      if (joined) client.destroy()
+      else this.#join(client, tries - 1)
+    })
+    upstream.once('close', () => joined && client.destroy())
+    client.once('close', () => upstream.destroy())
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#open) socket.destroy()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+}
+
+/** Interval and time-out of the checks, in milliseconds. */
+const EVERY_MS = 250
+const ANSWER_MS = 500
+
+/** Resolves when the node with this management address reports that it is ready. */
+export async function assertReady(api: string, milliseconds: number): Promise<void> {
+  const signal = AbortSignal.timeout(milliseconds)
+  const response = await fetch(`${api}/ready`, { headers: { connection: 'close' }, signal })
+  await response.body?.cancel()
+  if (!response.ok) throw new Error(`not ready: HTTP ${response.status}`)
+}
+
+/** Checks the `/ready` of the nodes periodically, as a balancer does. */
+class HealthChecks implements Disposable {
+  readonly #apis: () => readonly string[]
+  readonly #unready = new Set<string>()
+  readonly #timer: NodeJS.Timeout
+
+  /** `apis` returns the management addresses of the existing nodes. */
+  constructor(apis: () => readonly string[]) {
+    this.#apis = apis
+    this.#timer = setInterval(() => {
+      for (const api of this.#apis()) void this.#check(api)
+    }, EVERY_MS).unref()
+  }
+
+  /** A node counts as ready until a check fails. */
+  isReady(api: string): boolean {
+    return !this.#unready.has(api)
+  }
+
+  async #check(api: string): Promise<void> {
+    try {
+      await assertReady(api, ANSWER_MS)
+      this.#unready.delete(api)
+    } catch {
+      this.#unready.add(api)
+    }
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer)
+  }
+}
+
+const MONITOR_MS = 2_000
+const AGAIN_MS = 200
+
+/** The part of `/jsz` about the streams that a server stores. */
+interface Jsz {
+  readonly account_details?: readonly {
+    readonly stream_detail?: readonly { readonly name: string; readonly state: { readonly last_seq: number } }[]
+  }[]
+}
+
+/**
+ * Resolves when every server reports that it is healthy and stores the newest data of any server at the time of the
+ * call; only then may the next one be struck. Rejects after `milliseconds`.
+ */
+export async function inStep(servers: readonly NatsServer[], milliseconds: number): Promise<void> {
+  const until = performance.now() + milliseconds
+  const due = await trying(until, () => furthest(servers))
+  await trying(until, async () => {
+    await Promise.all(servers.map((server) => server.monitor('/healthz', MONITOR_MS)))
+    for (const server of servers) {
+      const held = await lastSequences(server)
+      for (const [stream, last] of held) {
+        if (last < (due.get(stream) ?? 0))
+          throw new Error(`${stream} is at ${last} of ${due.get(stream)} at ${server.url}`)
+      }
+    }
+  })
+}
+
+/** Returns the last sequence of each existing stream, on any server. */
+async function furthest(servers: readonly NatsServer[]): Promise<ReadonlyMap<string, number>> {
+  const most = new Map<string, number>()
+  for (const server of servers) {
+    for (const [stream, last] of await lastSequences(server)) most.set(stream, Math.max(last, most.get(stream) ?? 0))
+  }
+  return most
+}
+
+async function lastSequences(server: NatsServer): Promise<ReadonlyMap<string, number>> {
+  const { account_details: accounts = [] } = (await server.monitor(
+    '/jsz?accounts=true&streams=true',
+    MONITOR_MS,
+  )) as Jsz
+  const streams = accounts.flatMap(({ stream_detail: details = [] }) => details)
+  return new Map(streams.map(({ name, state }) => [name, state.last_seq]))
+}
+
+async function trying<T>(until: number, step: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await step()
+    } catch (error) {
+      if (performance.now() > until) throw new Error(`servers are not in step: ${String(error)}`, { cause: error })
+      await pause(AGAIN_MS)
+    }
   }
 }

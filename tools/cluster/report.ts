@@ -1,8 +1,39 @@
 import { quantile } from '../bench/statistics.ts'
-import type { ChaosReport, Round } from './chaos-report.ts'
-import type { Ledger, Breach } from './load/ledger.ts'
+import { table } from '../harness/table.ts'
+import type { Ledger } from '../load/ledgers.ts'
+import { BREACHES } from '../load/ledgers.ts'
+import type { AgentStreamLoad } from '../load/mixed/agent-streams.ts'
+import type { Recovery } from './recovery-watch.ts'
 
-const BREACHES: readonly Breach[] = ['lost', 'gone', 'doubled', 'outOfOrder', 'hung', 'unclear']
+/** The result of one disaster. */
+export interface Outcome {
+  /** The kind of the disaster, such as `kill node`. */
+  readonly kind: string
+  readonly recoveries: ReadonlyMap<string, Recovery>
+  /**
+   * From the end until the struck node (after a nats-server: every node) served every kind of load directly, in
+   * milliseconds.
+   */
+  readonly itselfMs: number | undefined
+  /** From the end until all nats-servers held the same data again, in milliseconds; `undefined` if none was struck. */
+  readonly inStepMs: number | undefined
+  /** The recoveries that took too long. */
+  readonly problems: readonly string[]
+}
+
+export interface Round extends Outcome {
+  /** The number of messages that were delivered again in this round. */
+  readonly again: number
+}
+
+export interface ChaosReport {
+  readonly ledgers: readonly Ledger[]
+  readonly rounds: readonly Round[]
+  readonly streamEnds: Readonly<AgentStreamLoad['ends']>
+  readonly seconds: number
+  /** The recoveries that took too long, and the checks that could not run. */
+  readonly problems: readonly string[]
+}
 
 const seconds = (ms: number | undefined): string => (ms === undefined ? '–' : (ms / 1000).toFixed(1))
 
@@ -97,14 +128,6 @@ function refusals({ refusals }: Ledger): string {
 
 function ledgerRow(ledger: Ledger): string[] {
   const { kind, attempted, acknowledged, refused, unknown, again } = ledger
-  const counts = [attempted, acknowledged, refused, unknown, again, ...BREACHES.map((breach) => ledger.broken(breach))]
+  const counts = [attempted, acknowledged, refused, unknown, again, ...BREACHES.map((breach) => ledger.count(breach))]
   return [kind, ...counts.map(String)]
-}
-
-/** Returns lines of columns; the first column is left-aligned, the others right-aligned. */
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
-  return rows.map((row) =>
-    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  '),
-  )
 }

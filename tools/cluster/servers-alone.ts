@@ -4,14 +4,14 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import type { JetStreamManager } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, jetstream, jetstreamManager, RetentionPolicy, StorageType } from '@nats-io/jetstream'
-import { messageOf } from '@signalbox/broker-core/internal'
-import { NatsCluster } from '@signalbox/engine-nats/testing'
-import type { NatsServer } from '@signalbox/engine-nats/testing'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { connect, nanos } from '@nats-io/transport-node'
+import { messageOf } from '@signalbox/broker-core/internal'
+import type { NatsServer } from '@signalbox/engine-nats/testing'
+import { NatsCluster } from '@signalbox/engine-nats/testing'
 import { Random } from '@signalbox/testkit/random'
 
-import { inStep } from './in-step.ts'
+import { inStep } from './local-cluster.ts'
 
 const STREAM = 'alone'
 /** Messages a second of each of the three writers; each writes to a different server. */

@@ -1,3 +1,8 @@
+import { once } from 'node:events'
+import type { IncomingMessage, Server, ServerResponse } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { NatsServer } from '@signalbox/engine-nats/testing'
@@ -5,20 +10,18 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
 
 import { checkOut, WORKING_TREE } from '../bench/subject.ts'
+import { EventStream } from '../harness/event-stream.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { UpgradeAgent } from './upgrade-agent.ts'
-import type { CallKind, Calls } from './upgrade-calls.ts'
-import { callForever, openUpgradeStream } from './upgrade-calls.ts'
 
-export interface UpgradeOptions {
+interface UpgradeOptions {
   /** The commit that the nodes run before the upgrade. */
   readonly from: string
   readonly log: (line: string) => void
 }
 
 /** The view of a cluster's clients while its nodes were replaced one after the other. */
-export interface UpgradeReport {
+interface UpgradeReport {
   readonly calls: Readonly<Record<string, Calls>>
   /** The end of each stream that was open at a node, or served by one, when it stopped. */
   readonly streamEnds: Readonly<Record<string, string>>
@@ -140,4 +143,171 @@ export function upgradeFaults({ calls, streamEnds, executedRefused }: UpgradeRep
     if (!/^(completed|error -?\d+)/.test(end)) faults.push(`${name}: the stream ended with ${end}`)
   }
   return faults
+}
+
+/** Calls of the gateway's own dialect, or calls as official clients make them in A2A 1.0. */
+type CallKind = 'dialect' | 'native'
+
+/** The outcomes of calls that were made one after the other. */
+interface Calls {
+  readonly answered: number
+  /** The message ids of calls that were refused as not executed. */
+  readonly refused: readonly string[]
+  /** The text of each error and of each answer that was not the agent's. */
+  readonly failed: readonly string[]
+}
+
+let messages = 0
+
+function request(kind: CallKind, streams: boolean): { readonly messageId: string; readonly body: string } {
+  const messageId = `m-${++messages}`
+  const message =
+    kind === 'native'
+      ? { messageId, role: 'ROLE_USER', parts: [{ text: 'hello' }] }
+      : { kind: 'message', messageId, role: 'user', parts: [{ kind: 'text', text: 'hello' }] }
+  const methods = { dialect: ['message/send', 'message/stream'], native: ['SendMessage', 'SendStreamingMessage'] }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: methods[kind][streams ? 1 : 0], params: { message } })
+  return { messageId, body }
+}
+
+function headersOf(kind: CallKind): Record<string, string> {
+  return kind === 'native' ? { 'a2a-version': '1.0' } : {}
+}
+
+/** Calls an agent again and again until the signal. */
+async function callForever(kind: CallKind, url: string, signal: AbortSignal): Promise<Calls> {
+  const refused: string[] = []
+  const failed: string[] = []
+  let answered = 0
+  while (!signal.aborted) {
+    const { messageId, body } = request(kind, false)
+    try {
+      const response = await fetch(url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', ...headersOf(kind) },
+        body,
+      })
+      const text = await response.text()
+      if (text.includes(messageId)) {
+        answered++
+      } else {
+        failed.push(text)
+        if (text.includes('"executed":"false"')) refused.push(messageId)
+      }
+    } catch (error) {
+      failed.push(String(error))
+    }
+    await pause(5)
+  }
+  return { answered, refused, failed }
+}
+
+/** A stream of an agent. */
+interface UpgradeStream {
+  /** Resolves when the stream is closed, with its last event: `completed`, `error` with its code, or `cut off`. */
+  readonly ended: () => Promise<string>
+}
+
+/** Opens a stream of an agent; resolves when it has its first event. */
+async function openUpgradeStream(kind: CallKind, url: string): Promise<UpgradeStream> {
+  let last = ''
+  const first = Promise.withResolvers<void>()
+  const { body } = request(kind, true)
+  const stream = await EventStream.open(url, {
+    method: 'POST',
+    headers: headersOf(kind),
+    body,
+    headMs: 10_000,
+    onEvent: ({ data }) => {
+      last = data
+      first.resolve()
+    },
+  })
+  await first.promise
+  return {
+    ended: async () => {
+      await stream.closed
+      if (/completed/i.test(last)) return 'completed'
+      const [, code] = /"code":(-\d+)/.exec(last) ?? []
+      return code === undefined ? `cut off after ${last}` : `error ${code}`
+    },
+  }
+}
+
+interface Body {
+  readonly id?: unknown
+  readonly method: string
+  readonly params?: { readonly message?: { readonly messageId?: string } }
+}
+
+/** The statuses of the agent's task, in A2A 0.3 and in 1.0. */
+const SAYS = {
+  dialect: {
+    working: { kind: 'status-update', taskId: 't', contextId: 'c', status: { state: 'working' }, final: false },
+    completed: { kind: 'status-update', taskId: 't', contextId: 'c', status: { state: 'completed' }, final: true },
+  },
+  native: {
+    working: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_WORKING' } } },
+    completed: { statusUpdate: { taskId: 't', contextId: 'c', status: { state: 'TASK_STATE_COMPLETED' } } },
+  },
+}
+
+/** An agent for both versions of A2A: it echoes the id of a message, and streams stay open until they are finished. */
+class UpgradeAgent implements AsyncDisposable {
+  /** The ids of the messages that it executed. */
+  readonly executed = new Set<string>()
+  readonly #server: Server
+  readonly #streams = new Map<ServerResponse, string>()
+
+  private constructor() {
+    this.#server = createServer((request, response) => void this.#answer(request, response))
+  }
+
+  static async start(): Promise<UpgradeAgent> {
+    const agent = new UpgradeAgent()
+    await once(agent.#server.listen(0, '127.0.0.1'), 'listening')
+    return agent
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    response.on('error', () => {})
+    const { id, method, params } = JSON.parse(await text(request)) as Body
+    const messageId = params?.message?.messageId ?? ''
+    this.executed.add(messageId)
+    const version = method.includes('/') ? 'dialect' : 'native'
+    const rpc = (result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
+    if (id === undefined) {
+      response.writeHead(204).end()
+    } else if (method === 'message/stream' || method === 'SendStreamingMessage') {
+      response.writeHead(200, { 'content-type': 'text/event-stream' })
+      response.write(`data: ${rpc(SAYS[version].working)}\n\n`)
+      this.#streams.set(response, `data: ${rpc(SAYS[version].completed)}\n\n`)
+      response.once('close', () => this.#streams.delete(response))
+    } else {
+      response.setHeader('content-type', 'application/json')
+      const parts = [version === 'native' ? { text: messageId } : { kind: 'text', text: messageId }]
+      const message = { messageId: 'answer', parts }
+      const result =
+        version === 'native'
+          ? { message: { ...message, role: 'ROLE_AGENT' } }
+          : { ...message, kind: 'message', role: 'agent' }
+      response.end(rpc(result))
+    }
+  }
+
+  /** Ends every open stream with a completed task. */
+  finishStreams(): void {
+    for (const [response, end] of this.#streams) response.end(end)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#server, 'close')
+    this.#server.close()
+    this.#server.closeAllConnections()
+    await closed
+  }
 }

@@ -1,9 +1,10 @@
 import { fileURLToPath } from 'node:url'
+
 import type { Random } from '@signalbox/testkit/random'
 
 import { MeasuredProcess } from '../harness/measured-process.ts'
-import type { CoreReport } from './core-report.ts'
-import type { Violations } from './violations.ts'
+import type { Violations } from '../load/ledgers.ts'
+import type { CoreReport } from './core-worker.ts'
 
 export interface CoreFigures {
   readonly rounds: number

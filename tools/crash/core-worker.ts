@@ -4,8 +4,6 @@ import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { Random } from '@signalbox/testkit/random'
 
-import type { CoreReport } from './core-report.ts'
-
 const [path = '', seed = '0', mode = 'work'] = process.argv.slice(2)
 const QUEUE = 'crash.core'
 const PRODUCERS = 8
@@ -88,3 +86,10 @@ if (mode === 'drain') {
   ]
   await Promise.all(members).catch((error: unknown) => report({ step: 'failed', text: String(error) }))
 }
+
+/** The reports of a broker to the harness: each step after its confirmation; `acking` and `nacking` before the call. */
+export type CoreReport =
+  | { readonly step: 'ready' | 'drained' }
+  | { readonly step: 'sent' | 'acking' | 'acked' | 'nacking'; readonly id: string }
+  | { readonly step: 'leased'; readonly id: string; readonly lapses: boolean }
+  | { readonly step: 'failed'; readonly text: string }

@@ -2,13 +2,13 @@ import { Random } from '@signalbox/testkit/random'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { canCountSyncs } from '../harness/sync-counter.ts'
+import { Violations } from '../load/ledgers.ts'
 import type { CoreFigures } from './core-rounds.ts'
 import { coreRounds } from './core-rounds.ts'
 import type { HttpFigures } from './http-rounds.ts'
 import { httpRounds } from './http-rounds.ts'
-import { Violations } from './violations.ts'
 
-export interface CrashOptions {
+interface CrashOptions {
   readonly seed: number
   readonly rounds: number
   readonly coreRounds: number
@@ -22,7 +22,7 @@ export interface CrashOptions {
   readonly log: (line: string) => void
 }
 
-export interface CrashReport {
+interface CrashReport {
   readonly http: HttpFigures
   readonly core: CoreFigures
   readonly violations: Violations

@@ -1,17 +1,14 @@
-import { expect, test } from 'vitest'
 import { Random } from '@signalbox/testkit/random'
+import { expect, test } from 'vitest'
 
 import type { Disaster } from '../cluster/disasters.ts'
 import { describe, kindOf, randomDisaster } from '../cluster/disasters.ts'
-import { StreamEvents } from '../cluster/load/agent-streams.ts'
-import { Ledger } from '../cluster/load/ledger.ts'
-import { Refused } from '../cluster/load/calls.ts'
-import type { Scene } from '../cluster/load/load.ts'
-import { Clients } from '../cluster/load/load.ts'
-import { WriterOrder } from '../cluster/load/writer-order.ts'
 import { RecoveryWatch } from '../cluster/recovery-watch.ts'
 import { breaches, summary } from '../cluster/report.ts'
-import { Spells } from '../cluster/spells.ts'
+import { Ledger, WriterOrder } from '../load/ledgers.ts'
+import { StreamEvents } from '../load/mixed/agent-streams.ts'
+import type { Scene } from '../load/mixed/clients.ts'
+import { Clients, Refused, Spells } from '../load/mixed/clients.ts'
 
 function scene(): Scene {
   return { front: '', watch: new RecoveryWatch(), frozenNodes: new Spells(), struckServers: new Spells() }
@@ -46,7 +43,7 @@ test('chaos - events of a stream that are missing, come twice or come behind the
   const ledger = new Ledger('stream')
   const gap = new StreamEvents(ledger, 4)
   for (const event of [artifact(0), artifact(2), artifact(2), done, artifact(3)]) gap.take(event)
-  expect(['lost', 'doubled', 'outOfOrder'].map((breach) => ledger.broken(breach as 'lost'))).toEqual([2, 1, 1])
+  expect(['lost', 'doubled', 'outOfOrder'].map((breach) => ledger.count(breach as 'lost'))).toEqual([2, 1, 1])
 })
 
 test('chaos - a stream that fails may end anywhere', () => {
@@ -72,7 +69,7 @@ test('chaos - the outcomes of a call are distinguished: done, refused, refused w
   await clients.once('c', () => Promise.reject(new Refused('INTERNAL', 'internal error')))
   await clients.once('c', () => Promise.reject(new Error('the connection is closed')))
   const { attempted, acknowledged, refused, unknown } = ledger
-  expect([attempted, acknowledged, refused, unknown, ledger.broken('unclear')]).toEqual([4, 1, 2, 1, 1])
+  expect([attempted, acknowledged, refused, unknown, ledger.count('unclear')]).toEqual([4, 1, 2, 1, 1])
 })
 
 test('chaos - silence beyond its bound is found, and the time in which a node was frozen does not count', () => {
@@ -81,13 +78,13 @@ test('chaos - silence beyond its bound is found, and the time in which a node wa
   const clients = new Clients(ledger, place)
   const now = performance.now()
   clients.checkBound('c', now - 20_000, 20_000)
-  expect(ledger.broken('hung')).toBe(0)
+  expect(ledger.count('hung')).toBe(0)
   clients.checkBound('c', now - 40_000, 20_000)
-  expect(ledger.broken('hung')).toBe(1)
+  expect(ledger.count('hung')).toBe(1)
   place.frozenNodes.begin(now - 60_000)
   place.frozenNodes.end(now - 20_000)
   clients.checkBound('c', now - 40_000, 20_000)
-  expect(ledger.broken('hung')).toBe(1)
+  expect(ledger.count('hung')).toBe(1)
 })
 
 test('chaos - spells are counted where they lie in a span of time', () => {
@@ -117,7 +114,7 @@ test('chaos - a kind of load has recovered when every client of it succeeded wit
 
 test('chaos - a run that breaks a promise reports it', () => {
   const ledger = new Ledger('queue send')
-  ledger.break('lost', 'm1, m2', 2)
+  ledger.add('lost', 'm1, m2', 2)
   const report = {
     ledgers: [ledger],
     rounds: [

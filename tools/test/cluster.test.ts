@@ -1,12 +1,12 @@
-import { createServer } from 'node:http'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { chaos } from '../cluster/chaos.ts'
-import { Front } from '../cluster/front.ts'
+import { Front } from '../cluster/local-cluster.ts'
 import { breaches, summary } from '../cluster/report.ts'
 
 async function answering(text: string): Promise<string> {

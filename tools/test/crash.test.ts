@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { QueueLedger } from '../crash/queue-ledger.ts'
 import { crash, crashSummary } from '../crash/run.ts'
-import { StoreLedger } from '../crash/store-ledger.ts'
-import { Violations } from '../crash/violations.ts'
 import { canCountSyncs } from '../harness/sync-counter.ts'
+import { QueueLedger, StoreLedger, Violations } from '../load/ledgers.ts'
 
 const PLAIN = { delayMs: 0, expirationMs: 0, retried: false }
 

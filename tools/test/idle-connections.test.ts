@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { atFileLimit, fileLimitProblems } from '../soak/file-limit.ts'
-import { idleConnections } from '../soak/idle-connections.ts'
+import { atFileLimit, fileLimitProblems, idleConnections } from '../load/idle-connections.ts'
 
 test(
   'S8 - soak: thousands of idle connections block no other client, and need little memory',

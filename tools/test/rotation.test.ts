@@ -1,8 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { rotateCertificates } from '../soak/certificate-rotation.ts'
-import { rotateKeys } from '../soak/key-rotation.ts'
-import { rotationProblems } from '../soak/rotation.ts'
+import { rotateCertificates, rotateKeys, rotationProblems } from '../load/rotation.ts'
 
 test('S1 - soak: keys behind a URL rotate under load without a failed request', { timeout: 60_000 }, async () => {
   const report = await rotateKeys({ seconds: 5, clients: 16, intervalMs: 1_000, source: 'url' })

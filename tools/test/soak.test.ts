@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { soak, soakProblems } from '../soak/run.ts'
-import { webhookSoak } from '../soak/webhooks.ts'
+import { soak, soakProblems } from '../load/messages.ts'
+import { webhookSoak } from '../load/webhooks.ts'
 
 test('soak - long polls and senders at once lose and double nothing', { timeout: 90_000 }, async () => {
   const report = await soak({

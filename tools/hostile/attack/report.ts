@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 
 import type { MemoryUse } from '../../harness/instrument.ts'
 import { WORKSPACE } from '../../harness/signalbox-server.ts'
+import { table } from '../../harness/table.ts'
 import type { EngineName, ServerKind } from './callers.ts'
 import { ENGINE_NAMES, SERVER_KINDS } from './callers.ts'
 import type { HonestFigures } from './honest-caller.ts'
@@ -79,18 +80,13 @@ export function figuresOf(report: AttackReport): string {
 function tableOf(engine: EngineName, kind: ServerKind, all: readonly AttackReport[]): string[] {
   const reports = all.filter((report) => report.kind === kind && report.engine === engine)
   if (reports.length === 0) return []
-  const rows = reports.map(cells)
-  const widths = HEAD.map((title, column) => Math.max(title.length, ...rows.map((row) => row[column]?.length ?? 0)))
-  const line = (row: readonly string[]): string =>
-    row
-      .map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0)))
-      .join('  ')
+  const [head, ...rows] = table([HEAD, ...reports.map(cells)])
   return [
     `server: ${kind}, engine: ${engine}`,
     '',
-    line(HEAD),
+    head ?? '',
     ...reports.flatMap(({ got, refusals }, index) => [
-      line(rows[index] ?? []),
+      rows[index] ?? '',
       `    got: ${got === '' ? 'nothing' : got}${refusals === '' ? '' : `; refused by: ${refusals}`}`,
     ]),
     '',

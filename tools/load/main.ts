@@ -1,3 +1,5 @@
+import { exitOnSignals } from '../harness/signals.ts'
+
 const HELP = `npm run soak -- [subject] [options]
 
   messages               long polls and senders at once (the default)
@@ -10,23 +12,25 @@ const HELP = `npm run soak -- [subject] [options]
 Each lists its options with --help, and exits with 1 if a check failed.
 `
 
-const SUBJECTS: ReadonlyMap<string, () => Promise<unknown>> = new Map([
-  ['messages', () => import('./messages-main.ts')],
-  ['agent-streams', () => import('./agent-streams.ts')],
-  ['key-rotation', () => import('./key-rotation-main.ts')],
-  ['certificate-rotation', () => import('./certificate-rotation-main.ts')],
-  ['idle-connections', () => import('./idle-connections-main.ts')],
-  ['webhooks', () => import('./webhooks-main.ts')],
+type Main = (args: string[]) => Promise<void>
+
+const SUBJECTS: ReadonlyMap<string, () => Promise<Main>> = new Map([
+  ['messages', async () => (await import('./messages.ts')).main],
+  ['agent-streams', async () => (await import('./agent-streams.ts')).main],
+  ['key-rotation', async () => (await import('./rotation.ts')).keyRotation],
+  ['certificate-rotation', async () => (await import('./rotation.ts')).certificateRotation],
+  ['idle-connections', async () => (await import('./idle-connections.ts')).main],
+  ['webhooks', async () => (await import('./webhooks.ts')).main],
 ])
 
-const [first = ''] = process.argv.slice(2)
+const [first = '', ...rest] = process.argv.slice(2)
 const named = first !== '' && !first.startsWith('-')
 const subject = SUBJECTS.get(named ? first : 'messages')
 if (subject === undefined || first === '--help') {
   process.stdout.write(HELP)
   process.exitCode = first === '--help' ? 0 : 2
 } else {
-  // The other arguments belong to the subject.
-  if (named) process.argv.splice(2, 1)
-  await subject()
+  exitOnSignals()
+  const main = await subject()
+  await main(named ? rest : process.argv.slice(2))
 }

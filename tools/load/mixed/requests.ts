@@ -1,10 +1,7 @@
 import { EventStream } from '../../harness/event-stream.ts'
-import { Ledger } from './ledger.ts'
-import { ask, callTool, RovingMcp } from './calls.ts'
-import type { Frame } from './frames.ts'
-import { bodyOf } from './frames.ts'
-import type { Load, Scene } from './load.ts'
-import { CALL_MS, Clients } from './load.ts'
+import { Ledger } from '../ledgers.ts'
+import type { Frame, Load, Scene } from './clients.ts'
+import { ask, bodyOf, CALL_MS, callTool, Clients, RovingMcp } from './clients.ts'
 
 const CLIENTS = 4
 const SUBSCRIBERS = 3
@@ -51,9 +48,9 @@ export class RequestLoad implements Load {
     const id = `r${this.#next++}`
     const tool = this.#type === 'commands' ? 'command_send' : 'query_send'
     const { text } = await call(tool, { channel: CHANNELS[this.#type], body: id, timeout_seconds: TIMEOUT_S })
-    if (!this.#done.has(id)) this.ledger.break('lost', `${id} was reported as done, but no subscriber received it`)
+    if (!this.#done.has(id)) this.ledger.add('lost', `${id} was reported as done, but no subscriber received it`)
     if (this.#type === 'queries' && text !== JSON.stringify({ echo: id })) {
-      this.ledger.break('lost', `${id} got the answer ${text.slice(0, 100)}`)
+      this.ledger.add('lost', `${id} got the answer ${text.slice(0, 100)}`)
     }
   }
 
@@ -76,7 +73,7 @@ export class RequestLoad implements Load {
 
   #answer(frame: Frame): void {
     const data = bodyOf(frame)
-    if (this.#done.has(data)) this.ledger.break('doubled', `${data} reached subscribers twice`)
+    if (this.#done.has(data)) this.ledger.add('doubled', `${data} reached subscribers twice`)
     this.#done.add(data)
     const event = { specversion: '1.0', id: data, source: '/chaos', type: 'answer', data: { echo: data } }
     const url = `${this.#scene.front}/ce/send/response?request_id=${frame.brokerrequestid}`

@@ -1,16 +1,10 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-import type { StoredEntry } from '../../crash/store-ledger.ts'
-import { StoreLedger } from '../../crash/store-ledger.ts'
-import { Violations } from '../../crash/violations.ts'
 import { EventStream } from '../../harness/event-stream.ts'
-import { Ledger } from './ledger.ts'
-import { callTool, RovingMcp } from './calls.ts'
-import type { Frame } from './frames.ts'
-import { bodyOf } from './frames.ts'
-import type { Load, Scene } from './load.ts'
-import { CALL_MS, Clients } from './load.ts'
-import { WriterOrder } from './writer-order.ts'
+import type { StoredEntry } from '../ledgers.ts'
+import { Ledger, StoreLedger, Violations, WriterOrder } from '../ledgers.ts'
+import type { Frame, Load, Scene } from './clients.ts'
+import { bodyOf, CALL_MS, callTool, Clients, RovingMcp } from './clients.ts'
 
 const STORE = 'chaos.history'
 const WRITERS = 4
@@ -111,7 +105,7 @@ export class EventsStoreLoad implements Load {
     const sequence = await this.#append(`probe-${this.#probes++}#0`, call)
     const [latest] = await readPage(node, { from_sequence: sequence })
     if (latest?.sequence !== sequence) {
-      this.appends.break('lost', `${sequence} cannot be read at the node that has acknowledged it`)
+      this.appends.add('lost', `${sequence} cannot be read at the node that has acknowledged it`)
     }
   }
 
@@ -127,7 +121,7 @@ export class EventsStoreLoad implements Load {
     await this.#followers.stop()
     this.#ledger.finish(last)
     this.follows.attempted = FOLLOWERS * last
-    for (const next of behind()) this.follows.break('lost', `a follower has ended at ${next - 1} of ${last}`)
+    for (const next of behind()) this.follows.add('lost', `a follower has ended at ${next - 1} of ${last}`)
     this.#close()
   }
 
@@ -143,7 +137,7 @@ export class EventsStoreLoad implements Load {
         next += page.length
       }
       last = Math.max(last, next - 1)
-      if (next - 1 < last) this.appends.break('lost', `${node} ends at ${next - 1}, another node at ${last}`)
+      if (next - 1 < last) this.appends.add('lost', `${node} ends at ${next - 1}, another node at ${last}`)
     }
     return last
   }
@@ -151,11 +145,11 @@ export class EventsStoreLoad implements Load {
   #close(): void {
     const violations = this.#violations
     const texts = violations.examples.join('; ')
-    this.appends.break('lost', texts, violations.count('storeLost'))
+    this.appends.add('lost', texts, violations.count('storeLost'))
     const also = violations.count('storeLost') > 0 ? 'as above' : texts
-    this.appends.break('doubled', also, violations.count('storeRepeat'))
-    this.appends.break('outOfOrder', also, violations.count('storeGap') + violations.count('storeChanged'))
-    for (const example of this.#order.problems) this.appends.break('outOfOrder', example)
+    this.appends.add('doubled', also, violations.count('storeRepeat'))
+    this.appends.add('outOfOrder', also, violations.count('storeGap') + violations.count('storeChanged'))
+    for (const example of this.#order.problems) this.appends.add('outOfOrder', example)
   }
 }
 

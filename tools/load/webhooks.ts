@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
@@ -11,6 +12,57 @@ import { quantile } from '../bench/statistics.ts'
 import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
+
+const HELP = `npm run soak -- webhooks [options]
+
+Webhook subscriptions to as many events stores, and events at a fixed rate. In every second round one endpoint hangs, one
+answers 500 and one is slow. Prints the times from the send of an event to the other endpoints, and the memory of the
+server. Exits with 1 if a delivery was lost.
+
+  --subscriptions N  (default 10000)
+  --rate N           events a second (default 200)
+  --rounds N         rounds without, and with, the bad endpoints (default 2)
+  --seconds N        duration of a round (default 20)
+`
+
+const print = (line: string) => void process.stdout.write(`${line}\n`)
+
+/** Delivers to many subscriptions while some endpoints fail. */
+export async function main(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      subscriptions: { type: 'string', default: '10000' },
+      rate: { type: 'string', default: '200' },
+      rounds: { type: 'string', default: '2' },
+      seconds: { type: 'string', default: '20' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    print(HELP)
+    return
+  }
+  const report = await webhookSoak({
+    subscriptions: Number(values.subscriptions),
+    rate: Number(values.rate),
+    rounds: Number(values.rounds),
+    seconds: Number(values.seconds),
+    log: (line) => process.stderr.write(`${line}\n`),
+  })
+  print(`${report.subscriptions} subscriptions, created in ${report.createdSeconds.toFixed(0)} s`)
+  for (const kind of ['without', 'with'] as const) {
+    const { p50, p99, max } = report[kind]
+    print(`${kind} the bad endpoints: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, max ${max.toFixed(1)} ms`)
+  }
+  for (const [kind, attempts] of Object.entries(report.attempts))
+    print(`the endpoint that ${kind}: ${attempts} requests`)
+  print(`${report.published} events, ${report.lost} lost`)
+  print(
+    `memory of the server: ${report.rssMib.map((mib) => mib.toFixed(0)).join(', ')} MiB (before, subscribed, at the end)`,
+  )
+  process.exitCode = report.lost === 0 ? 0 : 1
+}
 
 /** The subscriptions whose endpoints can fail. */
 const BAD = ['hangs', 'answers 500', 'is slow'] as const

@@ -1,12 +1,11 @@
 import type { EventSourceMessage } from 'eventsource-parser'
 
 import { EventStream, NoStream } from '../../harness/event-stream.ts'
-import { AGENTS, agentRequest, rpcResult } from './agents.ts'
-import { Ledger } from './ledger.ts'
-import { Refused } from './calls.ts'
-import type { Load, Scene } from './load.ts'
-import { Clients } from './load.ts'
-import type { Order } from './paced-agent.ts'
+import { Ledger } from '../ledgers.ts'
+import { agentRequest, AGENTS, rpcResult } from './agents.ts'
+import type { Load, Scene } from './clients.ts'
+import { Clients, Refused } from './clients.ts'
+import type { Order } from '../agent.ts'
 
 const CLIENTS = 6
 const PAUSE_MS = 50
@@ -65,9 +64,9 @@ export class AgentStreamLoad implements Load {
     }, 500)
     await stream.closed
     clearInterval(watching)
-    const hungBefore = this.ledger.broken('hung')
+    const hungBefore = this.ledger.count('hung')
     this.#clients.checkBound(`stream ${client}`, heardAt, STREAM_IDLE_S * 1000)
-    const hung = this.ledger.broken('hung') > hungBefore
+    const hung = this.ledger.count('hung') > hungBefore
     this.ends[hung ? 'hung' : (seen.end ?? 'closed')]++
     if (seen.end === undefined) throw new Error('the connection was closed')
     if (seen.end === 'error') throw new Refused(seen.reason, seen.reason)
@@ -120,11 +119,11 @@ export class StreamEvents {
    */
   take({ event, data }: Pick<EventSourceMessage, 'event' | 'data'>): number | undefined {
     const { payload } = JSON.parse(data) as Envelope
-    if (this.end !== undefined) this.#ledger.break('outOfOrder', `${event} after the terminal event`)
+    if (this.end !== undefined) this.#ledger.add('outOfOrder', `${event} after the terminal event`)
     if (event === 'task.done') {
       this.end = 'done'
       const missing = this.#wanted - this.#expected
-      if (missing > 0) this.#ledger.break('lost', `done without the last ${missing} events`, missing)
+      if (missing > 0) this.#ledger.add('lost', `done without the last ${missing} events`, missing)
     } else if (event === 'task.error') {
       this.end = 'error'
       this.reason = `${payload.code} ${payload.message}`
@@ -136,8 +135,8 @@ export class StreamEvents {
   }
 
   #number(n: number): void {
-    if (n > this.#expected) this.#ledger.break('lost', `event ${n} where ${this.#expected} was due`, n - this.#expected)
-    else if (n < this.#expected) this.#ledger.break('doubled', `event ${n} where ${this.#expected} was due`)
+    if (n > this.#expected) this.#ledger.add('lost', `event ${n} where ${this.#expected} was due`, n - this.#expected)
+    else if (n < this.#expected) this.#ledger.add('doubled', `event ${n} where ${this.#expected} was due`)
     this.#expected = Math.max(this.#expected, n + 1)
   }
 }

@@ -1,11 +1,77 @@
+import { parseArgs } from 'node:util'
+
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
+import { quantile } from '../bench/statistics.ts'
 import { McpClient } from '../harness/mcp.ts'
+import { pinLoad } from '../harness/process-cpu.ts'
 import type { Sample } from '../harness/prometheus.ts'
 import { scrape } from '../harness/prometheus.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import { quantile } from '../bench/statistics.ts'
+import type { SendKind } from './ledgers.ts'
+import { QueueLedger, Violations } from './ledgers.ts'
+
+const HELP = `npm run soak -- [options]
+
+Long polls and senders at once against the real server, over HTTP. Exits with 1 on an error, a lost or duplicated message,
+or an event-loop delay over the budget.
+
+  --seconds N    duration (default 60)
+  --warm-up N    seconds of the same load before that, in which delays are not counted (default 10)
+  --polls N      concurrent long polls (default 200)
+  --senders N    concurrent senders (default 64)
+  --queues N     queues they share (default 20)
+  --rate N       sends a second of all senders together; 0, the default, sends after each acknowledgement
+  --budget MS    event-loop delay p99 (default 5)
+`
+
+/** Sends and receives with many clients at once. */
+export async function main(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      seconds: { type: 'string', default: '60' },
+      'warm-up': { type: 'string', default: '10' },
+      polls: { type: 'string', default: '200' },
+      senders: { type: 'string', default: '64' },
+      queues: { type: 'string', default: '20' },
+      rate: { type: 'string', default: '0' },
+      budget: { type: 'string', default: '5' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    process.stdout.write(HELP)
+    return
+  }
+  const report = await soak({
+    seconds: Number(values.seconds),
+    warmUpSeconds: Number(values['warm-up']),
+    polls: Number(values.polls),
+    senders: Number(values.senders),
+    queues: Number(values.queues),
+    rate: Number(values.rate),
+    delayBudgetMs: Number(values.budget),
+    core: pinLoad()?.measured,
+    log: (line) => process.stderr.write(`${line}\n`),
+  })
+  const { latencyMs: latency, loopDelayMs: delay } = report
+  const spread = ({ p50, p99, max }: typeof latency) =>
+    `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, max ${max.toFixed(2)} ms`
+  process.stdout.write(
+    [
+      `${values.polls} long polls, ${values.senders} senders, ${report.seconds.toFixed(1)} s`,
+      `sent ${report.sent} (${Math.round(report.sent / report.seconds)}/s), received ${report.received}, lost ${report.lost}, doubled ${report.doubled}, errors ${report.errors.length}`,
+      `send to receive: ${spread(latency)}`,
+      `event-loop delay of the server: ${spread(delay)} (budget p99 ${values.budget} ms)`,
+      '',
+    ].join('\n'),
+  )
+  const problems = soakProblems(report)
+  for (const problem of problems) process.stdout.write(`! ${problem}\n`)
+  process.exitCode = problems.length === 0 ? 0 : 1
+}
 
 export interface SoakOptions {
   readonly seconds: number
@@ -43,47 +109,21 @@ export interface SoakReport {
   readonly withinBudget: boolean
 }
 
-/** The messages in transit, by body; shared by all clients, which are in this process. */
+/** A message without options. */
+const PLAIN: SendKind = { delayMs: 0, expirationMs: 0, retried: false }
+
+/** The messages of all clients, which are in this process. */
 class Traffic {
-  readonly #onWay = new Map<string, number>()
-  readonly #received = new Set<number>()
+  readonly violations = new Violations()
+  readonly ledger = new QueueLedger(this.violations, 0)
   readonly latencies: number[] = []
   readonly errors: string[] = []
-  #next = 1
-  doubled = 0
-  unknown = 0
   ended = false
 
-  begin(): string {
-    const id = this.#next++
-    const body = `soak-${id}`
-    this.#onWay.set(body, performance.now())
-    return body
-  }
-
   receive(body: string): void {
-    const number = Number(body.replace('soak-', ''))
-    const at = this.#onWay.get(body)
-    if (at === undefined) {
-      if (this.#received.has(number)) this.doubled++
-      else this.unknown++
-      return
-    }
-    this.#onWay.delete(body)
-    this.#received.add(number)
-    this.latencies.push(performance.now() - at)
-  }
-
-  get sent(): number {
-    return this.#next - 1
-  }
-
-  get received(): number {
-    return this.#received.size
-  }
-
-  get onWay(): number {
-    return this.#onWay.size
+    const now = performance.now()
+    const sent = this.ledger.receive(body, 1, now, now)
+    if (sent !== undefined) this.latencies.push(now - sent.startedAt)
   }
 }
 
@@ -103,6 +143,7 @@ async function poll(http: string, channel: string, traffic: Traffic, stop: Promi
 }
 
 async function send(http: string, channel: string, traffic: Traffic, intervalMs: number): Promise<void> {
+  const { ledger } = traffic
   const client = await McpClient.open(http)
   let due = performance.now() + Math.random() * intervalMs
   while (!traffic.ended) {
@@ -111,7 +152,9 @@ async function send(http: string, channel: string, traffic: Traffic, intervalMs:
       due += intervalMs
       if (wait > 0) await new Promise((resolve) => setTimeout(resolve, wait))
     }
-    await client.call('queue_send', { channel, body: traffic.begin() })
+    const sent = ledger.begin(channel, PLAIN, performance.now())
+    await client.call('queue_send', { channel, body: ledger.body(sent) })
+    ledger.acknowledge(sent, performance.now(), false)
   }
   client.close()
 }
@@ -126,6 +169,7 @@ function loopDelay(samples: readonly Sample[], percentile: string): number {
 
 async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omit<SoakReport, 'exitCode'>> {
   const traffic = new Traffic()
+  const { ledger, violations } = traffic
   const stop = Promise.withResolvers<undefined>()
   const channel = (i: number) => `soak.${i % options.queues}`
   const failed = (who: string) => (error: unknown) => void traffic.errors.push(`${who}: ${String(error)}`)
@@ -141,7 +185,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   // The quantiles of a scrape cover the time since the previous scrape, so this one starts the measurement.
   await scrape(server.api)
   traffic.latencies.length = 0
-  const ticker = setInterval(() => options.log(`${traffic.sent} sent, ${traffic.received} received`), 10_000)
+  const ticker = setInterval(() => options.log(`${ledger.acknowledged} sent, ${ledger.received} received`), 10_000)
   await new Promise((resolve) => setTimeout(resolve, options.seconds * 1000))
   traffic.ended = true
   await Promise.all(senders)
@@ -149,19 +193,20 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   const samples = await scrape(server.api)
   const seconds = (performance.now() - begin) / 1000
   // The last acknowledged messages are still in transit to a poll.
-  for (let i = 0; traffic.onWay > 0 && i < 2_000; i++) await new Promise((resolve) => setTimeout(resolve, 10))
+  for (let i = 0; ledger.waiting > 0 && i < 2_000; i++) await new Promise((resolve) => setTimeout(resolve, 10))
   stop.resolve(undefined)
   await Promise.all(polls)
   const p99 = loopDelay(samples, '99')
-  const { latencies } = traffic
+  ledger.finish()
+  const { latencies, errors } = traffic
   const latency = (p: number) => (latencies.length === 0 ? Number.NaN : quantile(latencies, p))
   return {
-    sent: traffic.sent,
-    received: traffic.received,
-    lost: traffic.onWay,
-    doubled: traffic.doubled,
-    unknown: traffic.unknown,
-    errors: traffic.errors,
+    sent: ledger.acknowledged,
+    received: ledger.received,
+    lost: violations.count('lost'),
+    doubled: violations.count('doubled'),
+    unknown: violations.count('unknown'),
+    errors,
     latencyMs: { p50: latency(0.5), p99: latency(0.99), max: latency(1) },
     loopDelayMs: { p50: loopDelay(samples, '50'), p99, max: loopDelay(samples, '100') },
     seconds,

@@ -1,11 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { Ledger } from './ledger.ts'
-import { ask, callTool, Refused, RovingMcp } from './calls.ts'
-import type { Frame } from './frames.ts'
-import { bodyOf } from './frames.ts'
-import type { Load, Scene } from './load.ts'
-import { CALL_MS, Clients } from './load.ts'
+import { Ledger } from '../ledgers.ts'
+import type { Frame, Load, Scene } from './clients.ts'
+import { ask, bodyOf, CALL_MS, callTool, Clients, Refused, RovingMcp } from './clients.ts'
 
 const QUEUE = 'chaos.work'
 const SENDERS = 4
@@ -121,7 +118,7 @@ export class QueueLoad implements Load {
     if (times > 1) this.receives.again++
     this.#received.set(id, times)
     if (settledAt === undefined || this.#scene.struckServers.overlapMs(settledAt - FORGETS_MS, now) > 0) return times
-    this.receives.break('doubled', `${id} came ${Math.round(now - settledAt)} ms after its ack, no server was struck`)
+    this.receives.add('doubled', `${id} came ${Math.round(now - settledAt)} ms after its ack, no server was struck`)
     return times
   }
 
@@ -140,9 +137,9 @@ export class QueueLoad implements Load {
     while (isOpen() && performance.now() - this.#lastReceivedAt < QUIET_MS) await pause(200)
     await this.#receivers.stop()
     const missing = this.#missing()
-    this.sends.break('lost', missing.slice(0, 20).join(', '), missing.length)
+    this.sends.add('lost', missing.slice(0, 20).join(', '), missing.length)
     const gone = this.#gone()
-    this.receives.break('gone', `${gone.slice(0, 20).join(', ')} never came again after a lost ack`, gone.length)
+    this.receives.add('gone', `${gone.slice(0, 20).join(', ')} never came again after a lost ack`, gone.length)
   }
 
   /** The messages whose ack was answered as lost, and that did not come again. */

@@ -3,16 +3,16 @@ import type { IncomingMessage } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { MeasuredProcess } from '../harness/measured-process.ts'
 import { scrape, total } from '../harness/prometheus.ts'
-import { exitOnSignals } from '../harness/signals.ts'
 import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import { startSignalbox } from '../harness/signalbox-server.ts'
-import type { Order } from './pushing-agent.ts'
+import type { Order } from './agent.ts'
 
-const HELP = `node --conditions=@signalbox/source tools/soak/agent-streams.ts [options]
+const HELP = `npm run soak -- agent-streams [options]
 
 Agents' streams through the real server: an agent that sends far more than its client reads, many idle streams, and
 clients that disconnect. Exits with 1 if memory grew, an event was lost, or a stream was not released.
@@ -206,21 +206,24 @@ async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, coun
   await leftWithin(0)
 }
 
-exitOnSignals()
-const { values } = parseArgs({
-  options: {
-    mebibytes: { type: 'string', default: '640' },
-    rate: { type: 'string', default: '1' },
-    seconds: { type: 'string', default: 'Infinity' },
-    streams: { type: 'string', default: '1000' },
-    help: { type: 'boolean', default: false },
-  },
-})
-if (values.help) {
-  print(HELP)
-} else {
+/** Streams from agents to clients that are slow, idle or gone. */
+export async function main(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: {
+      mebibytes: { type: 'string', default: '640' },
+      rate: { type: 'string', default: '1' },
+      seconds: { type: 'string', default: 'Infinity' },
+      streams: { type: 'string', default: '1000' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) {
+    print(HELP)
+    return
+  }
   await using folder = await TemporaryFolder.create('agent-streams')
-  await using agent = new MeasuredProcess({ script: fileURLToPath(new URL('pushing-agent.ts', import.meta.url)) })
+  await using agent = new MeasuredProcess({ script: fileURLToPath(new URL('agent.ts', import.meta.url)) })
   const url = await agent.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
   const env = { CONNECTORSA2_A_AGENT_MAX_CONCURRENCY: '100000', NODE_OPTIONS: '--expose-gc' }
   await using server = await startSignalbox({ storePath: folder.join('store'), env })
