@@ -28,8 +28,8 @@ export interface McpOperations {
     args: unknown,
     context: Pick<ToolContext, 'broker' | 'signal' | 'hold'>,
   ): Promise<ToolOutcome | undefined>
-  /** Absent if calls cannot become tasks. */
-  readonly tasks?: TaskOperations
+  /** Undefined if calls cannot become tasks. */
+  readonly tasks: TaskOperations | undefined
 }
 
 interface OperationParts {
@@ -52,7 +52,7 @@ export function mcpOperations({ broker, agents, maxAnswerBytes, tools, tasks }: 
         callerGone: signal,
         traceContext: {},
         hops: 0,
-        ...(agents === undefined ? {} : { agents }),
+        agents,
         wantsProgress: false,
         progress() {},
         allowTask: () => false,
@@ -60,7 +60,7 @@ export function mcpOperations({ broker, agents, maxAnswerBytes, tools, tasks }: 
       }
       return tools.get(name)?.call(args, context)
     },
-    ...(tasks === undefined ? {} : { tasks: taskOperations(broker, agents, tasks.tasks, tasks.requests) }),
+    tasks: tasks && taskOperations(broker, agents, tasks.tasks, tasks.requests),
   }
 }
 

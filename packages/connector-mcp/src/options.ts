@@ -125,8 +125,8 @@ type Unresolved =
 
 export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
   Pick<McpConnectorOptions, 'agents' | 'events' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
-    readonly tasks?: ResolvedTaskOptions
-    readonly responders?: Responders
+    readonly tasks: ResolvedTaskOptions | undefined
+    readonly responders: Responders | undefined
   }
 
 const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
@@ -156,8 +156,8 @@ export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOption
   const { tasks, responders, ...options } = given
   const resolved: ResolvedMcpOptions = {
     ...options,
-    ...(tasks === undefined ? {} : { tasks: resolveTaskOptions(tasks) }),
-    ...(responders === undefined ? {} : { responders: new Responders(responders) }),
+    tasks: tasks && resolveTaskOptions(tasks),
+    responders: responders && new Responders(responders),
     path: options.path ?? '/mcp',
     authenticator: options.authenticator ?? anonymousAuthenticator,
     stateKey: options.stateKey ?? randomStateKey(),

@@ -77,8 +77,8 @@ export class ServerCard {
         name,
         version,
         description,
-        ...(title === undefined ? {} : { title }),
-        ...(websiteUrl === undefined ? {} : { websiteUrl }),
+        title,
+        websiteUrl,
         remotes: [
           {
             type: 'streamable-http',

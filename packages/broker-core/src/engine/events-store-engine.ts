@@ -6,16 +6,16 @@ import type { Subscription } from './subscription.ts'
 
 export interface EventsStoreAppend extends OutgoingMessage {
   /** The id for deduplication: within two minutes, also across a restart, only the first entry with the same id is stored. */
-  readonly deduplicationId?: string
+  readonly deduplicationId?: string | undefined
   /** The key of the entry. A compacted store keeps the last entry of each key. */
-  readonly key?: string
+  readonly key?: string | undefined
   /**
    * A condition on the last entry of `key`, tombstones included: append only if it has this sequence, or, for 0, only
    * if there is none. Otherwise the call rejects with CONFLICT and writes nothing.
    */
-  readonly expectLastOfKey?: number
+  readonly expectLastOfKey?: number | undefined
   /** `true` deletes `key` from a compacted store. The tombstone itself is removed an hour later. */
-  readonly tombstone?: boolean
+  readonly tombstone?: boolean | undefined
 }
 
 export interface AppendResult extends SendResult {
@@ -42,9 +42,9 @@ export interface LatestOptions extends ResultLimit {
 
 export interface ReadOptions extends LatestOptions {
   /** The first sequence to read. Excludes `fromTimestamp`. Without either, reading starts at the first stored entry. */
-  readonly fromSequence?: number
+  readonly fromSequence?: number | undefined
   /** Read entries at or after this time, in ms since the epoch. */
-  readonly fromTimestamp?: number
+  readonly fromTimestamp?: number | undefined
 }
 
 /** A subscriber of an events store. The next event is delivered when the promise of this one resolves. */

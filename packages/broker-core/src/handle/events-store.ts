@@ -12,13 +12,13 @@ import { assertInput, assertInteger, durableRefusal } from './access.ts'
 /** The input of a producer to an events store. Keys have an effect only in compacted stores. */
 export interface StoredEventInput extends MessageInput {
   /** The key of the event. A compacted store keeps the last event of each key. */
-  readonly key?: string
+  readonly key?: string | undefined
   /**
    * A condition: write only if the key's last event has this sequence, or, for 0, if it has none. Otherwise CONFLICT.
    */
-  readonly expectLastOfKey?: number
+  readonly expectLastOfKey?: number | undefined
   /** `true` deletes the key. */
-  readonly tombstone?: boolean
+  readonly tombstone?: boolean | undefined
 }
 
 /** The events stores as one caller sees them: an ordered, durable log for each channel. */
@@ -49,12 +49,7 @@ export class EventsStore {
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
       const repeatable = { ...message, ...deduplicationOf(message, deduplicationKey) }
-      const entry = {
-        ...repeatable,
-        ...(key === undefined ? {} : { key }),
-        ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
-        ...(tombstone ? { tombstone } : {}),
-      }
+      const entry = { ...repeatable, key, expectLastOfKey, tombstone }
       const result = await access.creating('events_store', channel, () =>
         access.engine.eventsStore.append(channel, entry),
       )

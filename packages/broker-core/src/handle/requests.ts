@@ -14,7 +14,7 @@ const NO_BODY = new Uint8Array(0)
 /** The answer of a responder. Omitted fields are empty. */
 export interface ReplyInput extends Partial<MessageInput> {
   /** The reason of a rejection. Set it to reject the request. */
-  readonly error?: string
+  readonly error?: string | undefined
 }
 
 /** The commands, or the queries, as one caller sees them: a request to one responder, and its answer. */

@@ -93,9 +93,8 @@ export class KeyedLog {
    */
   async write(key: string, content: KeyedContent | undefined, expected?: number): Promise<AppendResult> {
     await (this.#created ?? this.create())
-    const condition = expected === undefined ? {} : { expectLastOfKey: expected }
     const entry = content ?? { body: NOTHING, tombstone: true }
-    return this.#system.eventsStore.publish(this.channel, { ...entry, key, ...condition })
+    return this.#system.eventsStore.publish(this.channel, { ...entry, key, expectLastOfKey: expected })
   }
 
   /**

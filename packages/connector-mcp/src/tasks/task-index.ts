@@ -1,9 +1,10 @@
 import type { StoredTask, TaskRecord } from './task-record.ts'
 
 /** A task as the index keeps it: without the result, and without the requests. */
-export interface IndexedTask extends Pick<TaskRecord, 'account' | 'status' | 'expiresMs' | 'node'> {
+export interface IndexedTask extends Pick<TaskRecord, 'account' | 'status' | 'expiresMs'> {
   readonly id: string
   readonly sequence: number
+  readonly node: string | undefined
 }
 
 /** The stored tasks that this node knows, and their number for each account. */
@@ -34,7 +35,7 @@ export class TaskIndex {
     const known = this.#tasks.get(id)
     if (known !== undefined && known.sequence >= sequence) return false
     if (known === undefined) this.#byAccount.set(account, this.countOf(account) + 1)
-    this.#tasks.set(id, { id, sequence, account, status, expiresMs, ...(node === undefined ? {} : { node }) })
+    this.#tasks.set(id, { id, sequence, account, status, expiresMs, node })
     return true
   }
 

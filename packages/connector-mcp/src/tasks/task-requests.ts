@@ -168,7 +168,7 @@ export interface TaskRequest {
 /** A tool call without a client that waits: it continues a task, or cancels one. */
 class ResumedCall implements ToolContext, RunningCall, TaskWork {
   readonly broker: BrokerHandle
-  readonly agents?: AgentDirectory
+  readonly agents: AgentDirectory | undefined
   readonly traceContext: Readonly<Record<string, string>>
   readonly hops: number
   readonly mayAsk: boolean
@@ -188,7 +188,7 @@ class ResumedCall implements ToolContext, RunningCall, TaskWork {
   constructor({ broker, agents, traceContext, hops, held }: TaskRequest, calls: Calls, mayAsk: boolean) {
     this.hold = held?.()
     this.broker = broker
-    if (agents !== undefined) this.agents = agents
+    this.agents = agents
     this.traceContext = traceContext
     this.hops = hops
     this.mayAsk = mayAsk

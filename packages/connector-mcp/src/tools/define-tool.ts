@@ -55,7 +55,7 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     needs,
     ownTimeout,
     onDisconnect,
-    ...(onTask === undefined ? {} : { onTask }),
+    onTask,
     async call(args, context) {
       // Not awaited here: the frame would keep the arguments in memory while the tool runs.
       return source

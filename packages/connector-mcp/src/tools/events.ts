@@ -123,12 +123,11 @@ export const eventsStoreRead = defineTool({
       : undefined,
   async run({ channel, from_sequence, from_time, max_messages }, { broker, maxAnswerBytes }) {
     const limit = new AnswerLimit(maxAnswerBytes)
-    const fromTimestamp = from_time === undefined ? undefined : parseTimestamp(from_time)
     const events = await broker.eventsStore.read(channel, {
       maxMessages: max_messages,
       ...limit.bound,
-      ...(from_sequence === undefined ? {} : { fromSequence: from_sequence }),
-      ...(fromTimestamp === undefined ? {} : { fromTimestamp }),
+      fromSequence: from_sequence,
+      fromTimestamp: from_time === undefined ? undefined : parseTimestamp(from_time),
     })
     const next = (events.at(-1)?.sequence ?? 0) + 1
     const remedy = `To continue, call events_store_read with from_sequence ${next}.`

@@ -142,7 +142,7 @@ function requestReply(responders: Responders): Tool {
     annotations: CHANGES,
     needs: { action: 'respond', patterns: ['commands', 'queries'] },
     async run({ request_id, body = '', error, metadata = '', tags = {} }, { broker }) {
-      const reply = { body: encodeText(body), metadata, tags, ...(error === undefined ? {} : { error }) }
+      const reply = { body: encodeText(body), metadata, tags, error }
       const { clientId } = broker.caller
       const answered =
         responders.pending.answer(request_id, clientId, reply) ||

@@ -23,7 +23,7 @@ export interface ToolContext {
   /** Counts the bytes that the call holds until its answer is written. */
   readonly hold?: Pick<RequestHold, 'charge' | 'refusesBody'> | undefined
   /** Present if the server has the agent tools. */
-  readonly agents?: AgentDirectory
+  readonly agents?: AgentDirectory | undefined
   /** `true` if the client asked for progress. */
   readonly wantsProgress: boolean
   /** Reports progress to a client that asked for it. */
@@ -121,7 +121,7 @@ export interface Tool {
   /** The effect of a disconnected client on the call. */
   readonly onDisconnect: 'cancel' | 'run-on'
   /** @default calls never ask for input, and cancelling their tasks only ends the wait */
-  readonly onTask?: TaskHandling
+  readonly onTask?: TaskHandling | undefined
   /**
    * Checks the arguments and runs the tool.
    * @throws JsonRpcError -32602 for invalid arguments; other errors are internal ones
