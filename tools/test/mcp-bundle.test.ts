@@ -45,7 +45,7 @@ test('M27 - the bundle has the manifest, the icon, the bridge and the license, a
 })
 
 test('M27 - package, registry entry and server card have the same name and version', () => {
-  const card = readFileSync(join(ROOT, 'apps/server/src/listeners/server-card.ts'), 'utf8')
+  const card = readFileSync(join(ROOT, 'apps/server/src/mcp/options.ts'), 'utf8')
   expect(card).toContain(`'${product.mcpName}'`)
   expect(entry).toMatchObject({ name: product.mcpName, version: product.version })
   expect(entry.packages).toEqual([

@@ -1,14 +1,13 @@
 import process from 'node:process'
+import v8 from 'node:v8'
 
 import { fromFlags } from './config/flags.ts'
 import { loadConfig } from './config/load.ts'
 import type { Config } from './config/schema.ts'
 import { prepareEngine } from './engine/engines.ts'
 import { ServerError } from './errors.ts'
-import { disablePretenuring } from './lifecycle/pretenuring.ts'
 import { crashOnUnhandledErrors, stopOnSignals } from './lifecycle/signals.ts'
-import { logLibraryOutput } from './logging/library-output.ts'
-import { createAnnouncer, createLogger } from './logging/logger.ts'
+import { createAnnouncer, createLogger, logLibraryOutput } from './logging/logger.ts'
 import { standardOutput } from './logging/standard-output.ts'
 import type { RunningServer } from './server.ts'
 import { VERSION } from './version.ts'
@@ -39,7 +38,7 @@ export async function runServer(
     }
     const loaded = await loadConfig({ flags, env })
     if (flags.printConfig) {
-      const { configText } = await import('./config/print.ts')
+      const { configText } = await import('./config/document.ts')
       process.stdout.write(await configText(loaded))
       for (const notice of loaded.notices) process.stderr.write(`signalbox: ${notice}\n`)
       return
@@ -77,7 +76,6 @@ export async function runServer(
     announcer.info({ http: server.http.url, api: server.api.url, version: VERSION }, 'signalbox ready')
     disablePretenuring()
     if (process.stdout.isTTY) {
-      const { welcomeText } = await import('./logging/welcome.ts')
       standardOutput().write(welcomeText(loaded.config, server.http.url, server.api.url))
     }
   } catch (error) {
@@ -88,4 +86,31 @@ export async function runServer(
     for (const problem of error.problems) process.stderr.write(`signalbox: ${problem}\n`)
     process.exit(EXIT_CODES[error.code])
   }
+}
+
+/**
+ * Switches V8's allocation-site pretenuring off. If many requests wait, V8 learns that the objects
+ * of a request live long, and then allocates such objects, including those of short requests, in
+ * the old generation. There they are garbage that keeps whole requests alive, and collections that
+ * took 5 ms take 20 to 40 ms (docs/decisions/0005).
+ *
+ * Called after the start: compiled code is valid only for the flags that it was compiled with. With
+ * a changed flag Node compiles its built-in modules again when it loads them, a tenth of a start.
+ */
+function disablePretenuring(): void {
+  v8.setFlagsFromString('--no-allocation-site-pretenuring')
+}
+
+/** Returns the lines that a person at a terminal sees when the server is ready. */
+function welcomeText(
+  { connectors, console }: Pick<Config, 'connectors' | 'console'>,
+  http: string,
+  api: string,
+): string {
+  return [
+    connectors.mcp.enable ? `tools for models   ${http}/mcp` : `applications       ${http}`,
+    console.enable ? `console            ${api}/console/` : `management API     ${api}/api/snapshot`,
+    'documentation      https://github.com/signalbox/signalbox/tree/main/docs',
+    '',
+  ].join('\n')
 }

@@ -1,10 +1,10 @@
+import { testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
+import { Refusals } from '../src/security/tls.ts'
 import { startServer } from '../src/server.ts'
-import { Refusals } from '../src/security/refusals.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { RawConnection } from './support/socket.ts'

@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { derivedLimits } from '@signalbox/http-kit'
-import { describe, expect, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
 
-import { configurationPage, helpText } from '../src/config/document.ts'
+import { derivedLimits } from '@signalbox/http-kit'
+import { testFolder } from '@signalbox/testkit/test-folder'
+import { describe, expect, test } from 'vitest'
+
+import { configText, configurationPage, helpText } from '../src/config/document.ts'
 import { fromFlags } from '../src/config/flags.ts'
 import type { LoadedConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
-import { configText } from '../src/config/print.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { ServerError } from '../src/errors.ts'
 

@@ -3,9 +3,9 @@ import type { AddressInfo } from 'node:net'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { closeOtherAddresses, listenAlso } from '../src/listeners/other-addresses.ts'
 import type { ConnectionLimitOptions } from '../src/limits/connection-limit.ts'
 import { limitConnections, openFileLimit } from '../src/limits/connection-limit.ts'
+import { closeOtherAddresses, listenAlso } from '../src/listeners/address.ts'
 import type { SecurityEvent } from '../src/security/events.ts'
 import { RawConnection } from './support/socket.ts'
 import { file } from './support/tokens.ts'

@@ -1,13 +1,13 @@
-import { createServer } from 'node:http'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+import { resolveBySystem } from '@signalbox/http-kit'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
-import { resolveBySystem } from '@signalbox/http-kit'
-import { readProviderMetadata } from '../src/security/provider-metadata.ts'
+import { readProviderMetadata } from '../src/security/console-oauth.ts'
 
 const ISSUER = 'https://id.example.com'
 

@@ -3,7 +3,7 @@ import { Check } from 'typebox/value'
 import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, test } from 'vitest'
 
-import { MCP_ROUTES } from '../src/openapi/mcp.ts'
+import { MCP_ROUTES } from '../src/openapi/shared-routes.ts'
 import { VERSION } from '../src/version.ts'
 import { OFFICIAL_CLIENTS } from './support/official-clients.ts'
 import { serve } from './support/server.ts'

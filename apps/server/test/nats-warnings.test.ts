@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
-import { maskedConfig } from '../src/config/masked.ts'
+import { maskedConfig } from '../src/config/setting-statuses.ts'
 import { warnOfOpenEngine } from '../src/engine/engines.ts'
 import { startServer } from '../src/server.ts'
 import { startNats } from './support/nodes.ts'

@@ -10,10 +10,9 @@ import { TOOLS } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
-import { MCP_OAUTH_ROUTES } from '../src/openapi/mcp.ts'
-
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
+import { MCP_OAUTH_ROUTES } from '../src/openapi/shared-routes.ts'
 import { startServer } from '../src/server.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'

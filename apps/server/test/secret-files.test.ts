@@ -1,11 +1,11 @@
 import { chmodSync } from 'node:fs'
 
-import { expect, test } from 'vitest'
 import { SignJWT } from 'jose'
+import { expect, test } from 'vitest'
 
+import { configText } from '../src/config/document.ts'
 import { fromFlags } from '../src/config/flags.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
-import { configText } from '../src/config/print.ts'
 import { FILE_FORMS, openSecretFiles } from '../src/config/secret-files.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { rpc } from './support/mcp.ts'

@@ -1,8 +1,8 @@
-import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
+import { expect, test } from 'vitest'
 
 import type { SecurityEvent } from '../src/security/events.ts'
-import { auditSecurity } from '../src/security/audit.ts'
+import { auditSecurity } from '../src/security/events.ts'
 import { callAgent, register, startAgent, withResult } from './support/agent.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'

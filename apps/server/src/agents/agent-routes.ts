@@ -1,18 +1,21 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { A2aConnector, CardKeys } from '@signalbox/connector-a2a'
-import { a2aConnector } from '@signalbox/connector-a2a'
+import type { A2aConnector, AgentRequests, CardKeys } from '@signalbox/connector-a2a'
+import { a2aConnector, a2aVersionOf, NO_CARD_KEYS, openCardKeys } from '@signalbox/connector-a2a'
+import type { AgentDirectory } from '@signalbox/connector-mcp'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { RegistryRoutes } from '@signalbox/registry'
+import type { AgentRegistry, RegistryRoutes } from '@signalbox/registry'
 import { registryRoutes } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
-import { trustedOrigins } from '../config/trusted-origins.ts'
+import { trustedOrigins } from '../config/security.ts'
+import { ServerError } from '../errors.ts'
 import { requestFields } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { NotifySecurity } from '../security/events.ts'
 import { VERSION } from '../version.ts'
-import { agentAuthorities } from './agent-authorities.ts'
 import type { Agents } from './open-agents.ts'
+import { agentAuthorities } from './open-agents.ts'
 
 export interface AgentRouteParts {
   readonly config: Config
@@ -90,4 +93,34 @@ export function agentRoutes(
     },
   })
   return { gateway, routes }
+}
+
+/** Returns the registry as the agent tools of the MCP connector use it. */
+export function agentDirectory(registry: AgentRegistry, requests: AgentRequests): AgentDirectory {
+  return {
+    list: async (filter) => registry.list(filter),
+    get: (agentId) => registry.find(agentId),
+    request(agentId, envelope, { method, ...options }) {
+      const version = a2aVersionOf(method)
+      const wire = version === undefined ? {} : { wire: { version, answer: 'agent' } as const }
+      return requests.request(agentId, envelope, { ...options, ...wire })
+    },
+  }
+}
+
+/**
+ * Opens the keys that sign agent cards, if the configuration names a file of them.
+ * @throws ServerError CONFIG_INVALID for a file that cannot be read or has other keys
+ */
+export function openSigningKeys({ connectors: { a2a } }: Config, notify: NotifySecurity): CardKeys {
+  if (!a2a.enable || a2a.cardKeysFile === '') return NO_CARD_KEYS
+  try {
+    return openCardKeys(a2a.cardKeysFile, {
+      changed: (kids) => notify({ kind: 'card_keys.reloaded', kids }),
+      failed: (reason) => notify({ kind: 'card_keys.failed', reason }),
+    })
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new ServerError('CONFIG_INVALID', [`connectors.a2a.cardKeysFile: ${reason}`], { cause: error })
+  }
 }

@@ -1,17 +1,27 @@
+import { X509Certificate } from 'node:crypto'
+import { getCACertificates } from 'node:tls'
+
 import type { BrokerHandle, Engine } from '@signalbox/broker-core'
+import { readSmallFileSync } from '@signalbox/broker-core/internal'
 import { AgentRequests } from '@signalbox/connector-a2a'
 import type { ResolveHost } from '@signalbox/http-kit'
 import { openKeyFile } from '@signalbox/http-kit'
-import type { AgentRegistry, ListeningAddress, OperatorCredentialsOf } from '@signalbox/registry'
-import { AgentAddressPolicy, AgentConnections, openRegistry } from '@signalbox/registry'
+import type { AgentInstanceStatus, AgentsPort, AuditLog } from '@signalbox/management-api'
+import type {
+  AgentCard,
+  AgentRegistry,
+  ListeningAddress,
+  OperationDetail,
+  OperatorCredentialsOf,
+  RegistryOperation,
+} from '@signalbox/registry'
+import { AgentAddressPolicy, AgentConnections, agentInstances, openRegistry, RegistryError } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { ServerFrontDoor } from '../limits/front-door.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { AgentAudit } from './agent-audit.ts'
-import { agentAuthorities } from './agent-authorities.ts'
 import type { AgentMetrics } from './agent-metrics.ts'
 
 /** The parts that the listeners need to serve agents. */
@@ -112,4 +122,130 @@ async function keyIn(file: string): Promise<Uint8Array> {
     const reason = error instanceof Error ? error.message : String(error)
     throw new ServerError('START_FAILED', [`webhooks.keyFile: ${reason}`], { cause: error })
   }
+}
+
+/**
+ * Returns the certificate authorities for agents' certificates: the authorities in the file and the
+ * well-known ones.
+ * @throws ServerError START_FAILED if the file cannot be read, or contains no certificate
+ */
+export function agentAuthorities(file: string): readonly string[] {
+  try {
+    const { text: pem } = readSmallFileSync(file)
+    // Fails at the start instead of at the first call of an agent.
+    void new X509Certificate(pem)
+    return [...getCACertificates('default'), pem]
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'no certificate'
+    throw new ServerError(
+      'START_FAILED',
+      [
+        `connectors.a2a.agentCaFile: ${file} is not a PEM file with certificates (${reason}); set the path of one, or leave it empty`,
+      ],
+      {
+        cause: error,
+      },
+    )
+  }
+}
+
+/**
+ * Audits registered and removed agents, and refusals of the registry. Heartbeats change nothing and
+ * are not audited.
+ */
+export class AgentAudit {
+  readonly #log: Pick<AuditLog, 'record'>
+  readonly #byOperators = new Set<string>()
+
+  constructor(log: Pick<AuditLog, 'record'>) {
+    this.#log = log
+  }
+
+  operation(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void {
+    const { agentId: agent, instanceId, clientId: client = '', address, code } = detail
+    const denied = code === 'AGENT_OWNED'
+    if (op === 'heartbeat' && !denied) return
+    if (op === 'deregister' && agent !== undefined && this.#byOperators.has(agent)) return
+    this.#log.record({
+      client,
+      action: `${op}_agent`,
+      outcome: denied ? 'denied' : status === 'success' ? 'success' : 'failure',
+      ...(address === undefined ? {} : { address }),
+      ...(agent === undefined ? {} : { agent }),
+      ...(code === undefined ? {} : { code }),
+      ...(instanceId === undefined ? {} : { detail: `instance ${instanceId}` }),
+    })
+  }
+
+  /** Runs a call of a management action without an entry: the action's own entry records more. */
+  async byOperator<Result>(agentId: string, call: () => Promise<Result>): Promise<Result> {
+    this.#byOperators.add(agentId)
+    try {
+      return await call()
+    } finally {
+      this.#byOperators.delete(agentId)
+    }
+  }
+}
+
+/**
+ * Returns the registered agents as the management API lists and removes them.
+ * @param ttlSeconds The time without a heartbeat after which an agent expires; 0 is never
+ */
+export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, ttlSeconds: number): AgentsPort {
+  return {
+    list() {
+      const inFlight = metrics.inFlight()
+      return registry.list().map((card) => {
+        const { agent_id, name, version = '', url, registered_by } = card
+        const lastSeen = Date.parse(card.last_seen)
+        const probe = registry.probeOf(agent_id)
+        return {
+          agent_id,
+          name,
+          version,
+          url,
+          registered_by,
+          registered_at: Date.parse(card.registered_at),
+          last_seen: lastSeen,
+          expires_at: expiryOf(lastSeen, ttlSeconds),
+          in_flight: inFlight.get(agent_id) ?? 0,
+          ...(probe === undefined ? {} : { probe: { at: probe.atMs, error: probe.error } }),
+          instances: instancesOf(card, metrics.inFlightByInstance(agent_id), ttlSeconds),
+        }
+      })
+    },
+    calls: () => metrics.totals(),
+    card: (agentId) => registry.get(agentId),
+    deregister: (agentId, { clientId }, instanceId) =>
+      audit.byOperator(agentId, async () => {
+        try {
+          const name = instanceId === undefined ? {} : { instanceId }
+          await registry.deregister(agentId, { clientId, admin: true }, name)
+          return true
+        } catch (error) {
+          if (error instanceof RegistryError && error.status === 404) return false
+          throw error
+        }
+      }),
+  }
+}
+
+function expiryOf(lastSeen: number, ttlSeconds: number): number | null {
+  return ttlSeconds === 0 ? null : lastSeen + ttlSeconds * 1000
+}
+
+function instancesOf(
+  card: AgentCard,
+  inFlight: ReadonlyMap<string, number>,
+  ttlSeconds: number,
+): readonly AgentInstanceStatus[] {
+  return agentInstances(card).map(({ instance_id, url, registered_at, last_seen }) => ({
+    instance_id,
+    url,
+    registered_at: Date.parse(registered_at),
+    last_seen: Date.parse(last_seen),
+    expires_at: expiryOf(Date.parse(last_seen), ttlSeconds),
+    in_flight: inFlight.get(instance_id) ?? 0,
+  }))
 }

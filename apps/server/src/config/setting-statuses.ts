@@ -1,10 +1,10 @@
 import type { SettingStatus, SettingStatusValue } from '@signalbox/management-api'
 
+import { withoutPasswords } from '../engine/engines.ts'
 import { derivedDefaults } from './limits.ts'
-import { maskedConfig } from './masked.ts'
 import type { Config } from './schema.ts'
 import type { Setting } from './settings.ts'
-import { allowedText, SETTING_GROUPS } from './settings.ts'
+import { allowedText, HIDDEN, SETTING_GROUPS, SETTINGS } from './settings.ts'
 import type { OriginText } from './value.ts'
 
 const DOCUMENTATION = 'https://github.com/signalbox/signalbox/blob/main/docs/reference/configuration.md'
@@ -67,4 +67,23 @@ function originOf(source: OriginText): SettingStatus['origin'] {
   const [kind = ''] = source.split(' ')
   const kinds: readonly SettingStatus['origin'][] = ['default', 'file', 'environment', 'flag']
   return kinds.find((each) => each === kind) ?? 'program'
+}
+
+/** Returns the effective configuration for operators. Secrets and passwords are masked. */
+export function maskedConfig(config: Config): object {
+  const masked: Record<string, unknown> = { ...structuredClone(withoutPasswords(config)) }
+  for (const { path, schema } of SETTINGS) {
+    if (schema.secret === true) mask(masked, path)
+  }
+  return masked
+}
+
+function mask(section: Record<string, unknown>, [name = '', ...rest]: readonly string[]): void {
+  const value = section[name]
+  if (rest.length > 0 && isSection(value)) mask(value, rest)
+  else if (rest.length === 0 && value !== '') section[name] = HIDDEN
+}
+
+function isSection(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -1,7 +1,7 @@
 import type { Server } from 'node:http'
 import { setTimeout as delay } from 'node:timers/promises'
 
-import { closeOtherAddresses } from '../listeners/other-addresses.ts'
+import { closeOtherAddresses } from '../listeners/address.ts'
 
 /**
  * The interval at which idle connections are closed, in ms, so that keep-alive does not delay a

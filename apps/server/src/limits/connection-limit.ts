@@ -4,7 +4,7 @@ import type { Server, Socket } from 'node:net'
 import { networkOf } from '@signalbox/http-kit'
 
 import type { NotifySecurity } from '../security/events.ts'
-import { Refusals } from '../security/refusals.ts'
+import { Refusals } from '../security/tls.ts'
 
 /**
  * The most open files that are reserved for the store, operators, agents and key servers, and not

@@ -1,12 +1,15 @@
+import { isDeepStrictEqual } from 'node:util'
+
 import type { Caller, LimitsOfCaller } from '@signalbox/broker-core'
 import type { FrontDoor, LimitEvent } from '@signalbox/http-kit'
-import { AdmissionControl, ANONYMOUS_ACCOUNT, half, TrustedProxies } from '@signalbox/http-kit'
+import { AdmissionControl, ANONYMOUS_ACCOUNT, half, TrustedProxies, watchFiles } from '@signalbox/http-kit'
 import type { RegistryCaller } from '@signalbox/registry'
 import { agentShares } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
+import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
-import { Refusals } from '../security/refusals.ts'
+import { Refusals } from '../security/tls.ts'
 import type { LimitMetrics } from './limit-metrics.ts'
 
 /**
@@ -76,4 +79,33 @@ export function openFrontDoor(config: Config, metrics: LimitMetrics, log: Logger
     refused,
     [Symbol.dispose]: () => refusals[Symbol.dispose](),
   }
+}
+
+/** The configuration file of a running server. */
+export interface ConfigFile {
+  readonly path: string
+  /** Reads all sources again. @throws ServerError CONFIG_INVALID, listing every problem */
+  readonly load: () => Promise<Config>
+}
+
+/**
+ * Applies new limits when the configuration file changes. Other settings need a restart. An invalid
+ * file changes nothing.
+ */
+export function watchLimits(file: ConfigFile, door: ServerFrontDoor, log: Logger, lookMs?: number): Disposable {
+  const { path } = file
+  return watchFiles([path], {
+    parse: () => door.limits,
+    reparse: async () => (await file.load()).limits,
+    changed(limits) {
+      if (isDeepStrictEqual(limits, door.limits)) return
+      door.setLimits(limits)
+      log.info({ file: path, limits }, 'limits reloaded')
+    },
+    refused(error) {
+      const problems = error instanceof ServerError ? error.problems : [error.message]
+      log.error({ file: path, problems }, 'limits not reloaded: the previous limits remain in force')
+    },
+    lookMs,
+  })
 }

@@ -4,15 +4,14 @@ import type { AuditLog, DocumentedRoute } from '@signalbox/management-api'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import { managementApi } from '@signalbox/management-api/fastify'
 
-import { maskedConfig } from '../config/masked.ts'
-import type { Origins } from '../config/setting-statuses.ts'
-import { settingStatuses } from '../config/setting-statuses.ts'
 import type { Config } from '../config/schema.ts'
-import { trustedOrigins } from '../config/trusted-origins.ts'
+import { trustedOrigins } from '../config/security.ts'
+import type { Origins } from '../config/setting-statuses.ts'
+import { maskedConfig, settingStatuses } from '../config/setting-statuses.ts'
 import type { Health } from '../health/health.ts'
 import { requestFields } from '../http/request-log.ts'
-import type { Logger } from '../logging/logger.ts'
 import type { ServerFrontDoor } from '../limits/front-door.ts'
+import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import { consoleOAuth } from '../security/console-oauth.ts'
 import type { SecurityState } from '../security/security-state.ts'
@@ -45,7 +44,7 @@ async function consoleFolder(): Promise<string> {
 
 /** The OpenAPI document alone needs these modules. */
 async function documentedRoutes(config: Config): Promise<readonly DocumentedRoute[]> {
-  const { sharedRoutes } = await import('./shared-routes.ts')
+  const { sharedRoutes } = await import('../openapi/shared-routes.ts')
   return sharedRoutes(config)
 }
 

@@ -1,4 +1,4 @@
-import type { BrokerObserver, ChannelType, OutgoingMessage } from '@signalbox/broker-core'
+import type { BrokerObserver, ChannelType, OutgoingMessage, RoutingFailureReason } from '@signalbox/broker-core'
 import { BROKER_ERRORS, CHANNEL_TYPES, isReservedChannel } from '@signalbox/broker-core'
 import type { Registry } from 'prom-client'
 import { Counter } from 'prom-client'
@@ -77,4 +77,45 @@ function noFlow(): MessageCounters {
 
 function byType(make: () => MessageCounters): Readonly<Record<ChannelType, MessageCounters>> {
   return { queues: make(), events: make(), events_store: make(), commands: make(), queries: make() }
+}
+
+/** Counts denials by the policy, and by the scopes of tokens. */
+export function authorizationMetrics(registry: Registry): BrokerObserver {
+  const denials = new Counter({
+    name: 'broker_authorization_denials_total',
+    help: 'Calls that the policy or the scopes of the token denied, by action and pattern.',
+    labelNames: ['action', 'pattern'],
+    registers: [registry],
+  })
+  return { denied: (action, pattern) => denials.inc({ action, pattern }) }
+}
+
+const REASONS: Readonly<Record<RoutingFailureReason, true>> = {
+  condition: true,
+  placeholder: true,
+  channel: true,
+  cycle: true,
+  hops: true,
+  copies: true,
+  engine: true,
+}
+
+/** Counts the copies that the routing table makes, and failed copies by reason. */
+export function routingMetrics(registry: Registry): BrokerObserver {
+  const copies = new Counter({
+    name: 'broker_routed_messages_total',
+    help: 'Copies of messages that the routing table made.',
+    registers: [registry],
+  })
+  const failures = new Counter({
+    name: 'broker_routing_failures_total',
+    help: 'Failed copies of the routing table, by reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  for (const reason of Object.keys(REASONS)) failures.inc({ reason }, 0)
+  return {
+    routed: () => copies.inc(),
+    routingFailed: ({ reason }) => failures.inc({ reason }),
+  }
 }

@@ -10,7 +10,7 @@ import {
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { NotifySecurity } from './events.ts'
-import { Refusals } from './refusals.ts'
+import { Refusals } from './tls.ts'
 
 /** The authenticators of both listeners. */
 export interface Authentication extends Disposable {

@@ -1,4 +1,5 @@
 import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
+import { BrokerError } from '@signalbox/broker-core'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { CE_PUSH_FORMATS } from '@signalbox/connector-cloudevents'
 import type { EventTypeOptions, EventWebhooks } from '@signalbox/connector-mcp/events'
@@ -12,7 +13,6 @@ import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { managedWebhooks } from './managed-webhooks.ts'
 
 export interface WebhookParts {
   readonly broker: Broker
@@ -157,4 +157,27 @@ function recordChange(
     channel,
     detail: `${id} to ${new URL(endpoint).host}`,
   })
+}
+
+/** Returns the webhook subscriptions as the management API lists and changes them. */
+function managedWebhooks(webhooks: Webhooks): WebhooksPort {
+  return {
+    list: () => webhooks.list(),
+    pause: (id) => ifKnown(() => webhooks.pause(id)),
+    resume: (id) => ifKnown(() => webhooks.resume(id)),
+    test: (id) => ifKnown(() => webhooks.test(id)),
+    rotateSecret: (id) => ifKnown(() => webhooks.rotateSecret(id)),
+    redeliver: (id, sequence) => ifKnown(() => webhooks.redeliver(id, sequence)),
+  }
+}
+
+async function ifKnown<T>(call: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await call()
+  } catch (error) {
+    if (!(error instanceof WebhookError)) throw error
+    if (error.code === 'SUBSCRIPTION_UNKNOWN') return undefined
+    if (error.code === 'SUBSCRIPTION_INVALID') throw new BrokerError('ARGUMENT_INVALID', error.message, error.details)
+    throw error
+  }
 }
