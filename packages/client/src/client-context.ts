@@ -1,4 +1,3 @@
-import type { ErrorListener } from './report.ts'
 import type { Transport } from './transport.ts'
 
 /** A long-running part of a client, which ends with the client. */
@@ -26,4 +25,13 @@ export interface ClientContext {
 /** Returns a signal that aborts with the client, and with the caller's signal. */
 export function callSignal(context: ClientContext, signal: AbortSignal | undefined): AbortSignal {
   return signal === undefined ? context.signal : AbortSignal.any([context.signal, signal])
+}
+
+/** Receives errors that no call can throw: of handlers, and of connections that are made again. */
+export type ErrorListener = (error: unknown) => void
+
+/** Writes one line for an error; the default of `onError`. */
+export function reportError(error: unknown): void {
+  // oxlint-disable-next-line no-console -- an error of a handler must not disappear where the caller takes no errors
+  console.error('signalbox client:', error)
 }

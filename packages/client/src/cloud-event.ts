@@ -1,4 +1,3 @@
-import { fromBase64, toBase64 } from './base64.ts'
 import { SignalboxError } from './errors.ts'
 
 /** A received message. */
@@ -59,7 +58,7 @@ export function contentOf(data: unknown, contentType: string | undefined): Conte
   const isText = typeof data === 'string' && !(contentType !== undefined && JSON_TYPE.test(contentType))
   const type = contentType ?? (isText ? 'text/plain' : 'application/json')
   const text = isText ? data : (JSON.stringify(data) ?? '')
-  return { contentType: type, text, members: { datacontenttype: type, ...(data === undefined ? {} : { data }) } }
+  return { contentType: type, text, members: { datacontenttype: type, data } }
 }
 
 /** Returns the CloudEvent of data in its JSON form. */
@@ -151,4 +150,22 @@ export function textOf(value: unknown): string | undefined {
 export function objectOf(value: unknown, what: string): Readonly<Record<string, unknown>> {
   if (isObject(value)) return value
   throw new SignalboxError('RESPONSE_INVALID', `${what} is not a JSON object; check the URL of the server`)
+}
+
+/** Returns the bytes of base64 text. */
+function fromBase64(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text)
+  const bytes = new Uint8Array(binary.length)
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i)
+  return bytes
+}
+
+/** Characters for each call of `fromCharCode`, whose number of arguments is limited. */
+const CHUNK = 8192
+
+/** Returns bytes as base64 text. */
+function toBase64(bytes: Uint8Array): string {
+  let binary = ''
+  for (let i = 0; i < bytes.length; i += CHUNK) binary += String.fromCharCode(...bytes.subarray(i, i + CHUNK))
+  return btoa(binary)
 }

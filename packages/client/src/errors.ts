@@ -5,7 +5,7 @@ export const CLIENT_ERRORS = {
   CLOSED: 'the client is closed',
   DATA_INVALID: 'the data does not match the schema; `problems` lists each difference',
   LEASE_LOST: 'the lease of a message ended before the message was settled',
-  NOT_FOUND: 'the server has no such path: its connector is off, or the URL is not that of a Signalbox server',
+  NOT_FOUND: 'the server has no such path: its connector is off, or no Signalbox server is at the URL',
   REQUEST_REJECTED: 'the responder rejected the command or query',
   RESPONSE_INVALID: 'the answer has another form than answers of Signalbox',
   RUNTIME_UNSUPPORTED: 'Node is older than 20.3, or the browser than 2024',

@@ -3,9 +3,9 @@ import { createParser } from 'eventsource-parser'
 
 import { isObject, parsed, textOf } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
-import { backoff, pause } from './pause.ts'
+import { ceFailure, problemsOf } from './http-calls.ts'
+import { backoff, pause } from './time.ts'
 import type { Call, FailureReader, Transport } from './transport.ts'
-import { ceFailure, problemsOf } from './ce-call.ts'
 import { isRetryable, statusFailure } from './transport.ts'
 
 /** A part of a stream that the client keeps open. */

@@ -1,11 +1,11 @@
 import { callSignal } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
 import { contentOf, eventText, messageOf, objectOf, parsed } from './cloud-event.ts'
+import { callCe } from './http-calls.ts'
 import type { MessageOptions } from './send.ts'
 import { eventCall } from './send.ts'
 import type { SubscribeOptions, Subscription } from './subscription.ts'
 import { isFinal, subscribe } from './subscription.ts'
-import { callCe } from './ce-call.ts'
 import type { TypedChannel } from './typed-channel.ts'
 
 /** Events that a subscriber has missed, or may have missed. */

@@ -1,13 +1,13 @@
 import type { ClientContext } from './client-context.ts'
 import { callSignal } from './client-context.ts'
 import { contentOf, dataOf, eventText, isObject, textOf } from './cloud-event.ts'
-import type { Duration } from './duration.ts'
-import { wholeSeconds } from './duration.ts'
 import { SignalboxError } from './errors.ts'
+import type { CeAnswer } from './http-calls.ts'
+import { callCe } from './http-calls.ts'
 import type { MessageOptions } from './send.ts'
 import { eventCall } from './send.ts'
-import type { CeAnswer } from './ce-call.ts'
-import { callCe } from './ce-call.ts'
+import type { Duration } from './time.ts'
+import { wholeSeconds } from './time.ts'
 
 export interface RequestOptions extends MessageOptions {
   /** The longest time to wait for the answer, 1 s to 1 h, in whole seconds. @default the server's, 60 s */

@@ -1,12 +1,11 @@
-import type { ClientContext } from './client-context.ts'
+import type { ClientContext, ErrorListener } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
 import { contentOf, eventText, messageOf, objectOf, parsed, textOf } from './cloud-event.ts'
 import { argumentError, Reject } from './errors.ts'
-import type { ErrorListener } from './report.ts'
+import { callCe } from './http-calls.ts'
+import { eventCall } from './send.ts'
 import type { SubscribeOptions, Subscription } from './subscription.ts'
 import { isFinal, subscribe } from './subscription.ts'
-import { eventCall } from './send.ts'
-import { callCe } from './ce-call.ts'
 
 /** The kind of requests that a responder answers. */
 export type RequestKind = 'commands' | 'queries'

@@ -2,9 +2,8 @@ import type { ClientContext } from './client-context.ts'
 import { callSignal } from './client-context.ts'
 import { contentOf, eventText, isObject } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
-import { callTool } from './mcp.ts'
+import { callCe, callTool } from './http-calls.ts'
 import type { Call } from './transport.ts'
-import { callCe } from './ce-call.ts'
 
 /** Options of every message that is sent. */
 export interface MessageOptions {
@@ -35,7 +34,7 @@ export interface StoreTarget {
   readonly tool: 'queue_send' | 'events_store_publish'
   readonly path: '/ce/queue/send' | '/ce/send/event-store'
   /** Settings of the message, with the same names on both surfaces. */
-  readonly settings: Readonly<Record<string, string | number>>
+  readonly settings: Readonly<Record<string, string | number | undefined>>
 }
 
 /**
@@ -94,6 +93,6 @@ export function eventCall(path: string, body: string, query: Call['query'], sign
     body,
     repeatable: false,
     signal,
-    ...(query === undefined ? {} : { query }),
+    query,
   }
 }

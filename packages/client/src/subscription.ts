@@ -1,9 +1,9 @@
-import type { ClientContext, Running } from './client-context.ts'
-import { callSignal } from './client-context.ts'
 import type { EventSourceMessage } from 'eventsource-parser'
-import { followStream, streamFailure } from './event-stream.ts'
+
+import type { ClientContext, ErrorListener, Running } from './client-context.ts'
+import { callSignal } from './client-context.ts'
 import type { SignalboxError } from './errors.ts'
-import type { ErrorListener } from './report.ts'
+import { followStream, streamFailure } from './event-stream.ts'
 import type { Call } from './transport.ts'
 
 /** The options of every subscription. */

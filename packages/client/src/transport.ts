@@ -1,5 +1,5 @@
 import { argumentError, SignalboxError } from './errors.ts'
-import { backoff, pause } from './pause.ts'
+import { backoff, pause } from './time.ts'
 
 /** The bearer token, or a function that returns the current one. It is called before each request. */
 export type TokenSource = string | (() => string | undefined | Promise<string | undefined>)
@@ -17,7 +17,7 @@ export interface TransportOptions {
 export interface Call {
   readonly method: 'GET' | 'POST' | 'DELETE'
   readonly path: string
-  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>
+  readonly query?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
   readonly body?: string | undefined
   /** Time that the server itself may wait, in ms; added to the time-out of the request. */

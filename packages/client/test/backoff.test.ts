@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { backoff } from '../src/pause.ts'
+import { backoff } from '../src/time.ts'
 
 /** The waits before the same attempt of many clients. */
 function waits(attempt: number, atLeastMs?: number): readonly number[] {

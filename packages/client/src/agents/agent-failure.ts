@@ -1,7 +1,7 @@
 import { isObject, parsed, textOf } from '../cloud-event.ts'
 import { SignalboxError } from '../errors.ts'
+import { problemsOf } from '../http-calls.ts'
 import type { Answer } from '../transport.ts'
-import { problemsOf } from '../ce-call.ts'
 import { retryAfter, statusFailure } from '../transport.ts'
 
 /** Returns the error of a JSON-RPC answer of `/a2a`; `undefined` for a result. */

@@ -1,19 +1,16 @@
 import { callSignal } from '../client-context.ts'
 import { isObject } from '../cloud-event.ts'
-import type { Duration } from '../duration.ts'
-import { milliseconds, wholeSeconds } from '../duration.ts'
 import { argumentError } from '../errors.ts'
+import { callCe } from '../http-calls.ts'
 import type { MessageOptions, Stored } from '../send.ts'
 import { storeMessage } from '../send.ts'
-import { callCe } from '../ce-call.ts'
-import { Lease, MAX_LEASE_SECONDS } from './leased-message.ts'
-import type { LeasedMessage, QueueMessage } from './leased-message.ts'
-import { receiveMessages } from './receive.ts'
-import type { Delivery } from './receive.ts'
-import type { WorkHandler } from './work.ts'
-import type { WorkOptions } from './worker.ts'
-import { WorkerPool } from './worker.ts'
+import type { Duration } from '../time.ts'
+import { milliseconds, wholeSeconds } from '../time.ts'
 import type { TypedChannel } from '../typed-channel.ts'
+import type { Delivery, LeasedMessage, QueueMessage } from './lease.ts'
+import { Lease, MAX_LEASE_SECONDS, receiveMessages } from './lease.ts'
+import type { WorkHandler, WorkOptions } from './worker.ts'
+import { WorkerPool } from './worker.ts'
 
 export interface QueueSendOptions extends MessageOptions {
   /** The time until the message can be received, in whole seconds. @default 0 */
@@ -62,8 +59,8 @@ export class Queue<Output = unknown, Input = Output> {
       settings: {
         delay_seconds: wholeSeconds('delay', delay, 0, MAX_SECONDS),
         expiration_seconds: wholeSeconds('expires', expires, 0, MAX_SECONDS),
-        ...(maxReceives === undefined ? {} : { max_receive_count: maxReceives }),
-        ...(deadLetter === undefined ? {} : { dead_letter_queue: deadLetter }),
+        max_receive_count: maxReceives,
+        dead_letter_queue: deadLetter,
       },
     } as const
     return storeMessage(this.#channel.context, target, data, options)
