@@ -44,9 +44,9 @@ export interface StoredEvent extends Message {
   /** The position in the channel: 1, 2, 3 … Only a compacted store has gaps. */
   readonly sequence: number
   /** The compaction key, if the producer set one. */
-  readonly key?: string
+  readonly key?: string | undefined
   /** `true` on an entry that deletes its key from a compacted store. */
-  readonly tombstone?: true
+  readonly tombstone?: true | undefined
 }
 
 /** A message in a queue. */
@@ -87,6 +87,52 @@ export interface Reply {
   readonly body: Uint8Array
   readonly metadata: string
   readonly tags: Tags
+}
+
+/** What a message gets from its engine and its channel. */
+type Added<M extends Message> = Omit<M, keyof OutgoingMessage>
+
+/** Returns the content of a message, without what its engine and channel added. */
+export function contentOf({ id, clientId, body, metadata, tags }: OutgoingMessage): OutgoingMessage {
+  return { id, clientId, body, metadata, tags }
+}
+
+/** Returns a sent message as subscribers see it. */
+export function toMessage(
+  { id, clientId, body, metadata, tags }: OutgoingMessage,
+  { channel, timestamp }: Added<Message>,
+): Message {
+  return { id, clientId, body, metadata, tags, channel, timestamp }
+}
+
+/** Returns an appended message as an entry of its events store. */
+export function toStoredEvent(
+  { id, clientId, body, metadata, tags }: OutgoingMessage,
+  { channel, timestamp, sequence, key, tombstone }: Added<StoredEvent>,
+): StoredEvent {
+  return { id, clientId, body, metadata, tags, channel, timestamp, sequence, key, tombstone }
+}
+
+/** Returns a sent message as its receivers see it. */
+export function toQueueMessage(
+  { id, clientId, body, metadata, tags }: OutgoingMessage,
+  added: Added<QueueMessage>,
+): QueueMessage {
+  const { channel, timestamp, sequence, receiveCount, expiresAt, maxReceiveCount, deadLetterQueue } = added
+  return {
+    id,
+    clientId,
+    body,
+    metadata,
+    tags,
+    channel,
+    timestamp,
+    sequence,
+    receiveCount,
+    expiresAt,
+    maxReceiveCount,
+    deadLetterQueue,
+  }
 }
 
 const encoder = new TextEncoder()

@@ -6,7 +6,7 @@ import type {
   EngineStats,
   OtherNode,
 } from '@signalbox/broker-core/engine'
-import { isBrokerError, unavailable } from '@signalbox/broker-core/engine'
+import { isBrokerError, MESSAGE_ENVELOPE_BYTES, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -21,7 +21,6 @@ import type { LiveChange } from './channels/live-change.ts'
 import { Peers } from './channels/peers.ts'
 import { StoredChannels } from './channels/stored-channels.ts'
 import { Connection } from './connection.ts'
-import { MESSAGE_ENVELOPE_BYTES } from './envelope.ts'
 import { API, NatsEngineError } from './errors.ts'
 import { Housekeeping } from './housekeeping.ts'
 import { NatsEventsStore } from './events-store/nats-events-store.ts'

@@ -6,16 +6,18 @@ import type {
   EventEngine,
 } from '@signalbox/broker-core/engine'
 import {
+  decodeEvent,
+  encodeEvent,
   isWildcardPattern,
   messageSize,
   OpenSubscription,
   PatternIndex,
+  toMessage,
   unavailable,
 } from '@signalbox/broker-core/engine'
-import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
+import type { Subscription as Interest } from '@nats-io/transport-node'
 
 import { liveKey } from './channels/live-channels.ts'
-import { decodeEnvelope, encodeEnvelope, numberField } from './envelope.ts'
 import type { Parts } from './parts.ts'
 import { hash } from './subjects.ts'
 
@@ -52,16 +54,7 @@ export class NatsEvents implements EventEngine {
     if (this.#closed) throw unavailable('it is closed')
     // Awaited only if necessary, so that events keep the order in which they were published.
     if (!connection.connected) await connection.ready()
-    const { id, clientId, body, metadata, tags } = message
-    const payload = encodeEnvelope({
-      id,
-      clientId,
-      channel: name,
-      metadata,
-      tags,
-      fields: { at: Date.now() },
-      body,
-    })
+    const payload = encodeEvent({ message, channel: name, sentAt: Date.now() })
     publisher.assertFits(payload)
     liveChannels.ensure('events', name)
     connection.nc.publish(subjects.event(name), payload)
@@ -145,8 +138,8 @@ export class NatsEvents implements EventEngine {
     return this.#parts.connection.listen(
       subject,
       (message) => {
-        const event = eventOf(message)
-        if (event) listener(event)
+        const event = decodeEvent(message.data)
+        if (event) listener(toMessage(event.message, { channel: event.channel, timestamp: event.sentAt }))
       },
       queue === undefined ? {} : { queue },
     )
@@ -167,11 +160,4 @@ export class NatsEvents implements EventEngine {
     this.#closed = true
     for (const subscription of this.#subscriptions.keys()) subscription.end(unavailable('it is closed'))
   }
-}
-
-function eventOf(message: Msg): Message | undefined {
-  const envelope = decodeEnvelope(message.data)
-  if (!envelope) return undefined
-  const { id, clientId, channel, metadata, tags, body } = envelope
-  return { id, clientId, channel, metadata, tags, body, timestamp: numberField(envelope, 'at') }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import type { Delivery } from '../src/queues/delivery.ts'
-import { toRecord } from '../src/queues/queue-record.ts'
+import { toRecord } from '../src/queues/queue-sender.ts'
 import { WaitingReceiver, WaitingLine } from '../src/queues/waiting-line.ts'
 import { queued } from './support/messages.ts'
 
@@ -9,7 +9,7 @@ function delivery(sequence: number): Delivery {
   const options = { compacted: false, maxAgeMs: -1, maxBytes: -1 }
   return {
     channel: { type: 'queues', name: 'q', incarnation: 'i', stream: 's', options, revision: 1 },
-    record: toRecord('q', queued('x'), Date.now()),
+    record: toRecord(queued('x'), Date.now()),
     sequence,
     delivery: sequence,
     ackSubject: '',

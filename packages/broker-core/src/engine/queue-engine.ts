@@ -16,7 +16,7 @@ export interface QueueSend extends OutgoingMessage {
    * The id for deduplication: within two minutes, also across a restart, the queue stores only the first send with the
    * same id.
    */
-  readonly deduplicationId?: string
+  readonly deduplicationId?: string | undefined
 }
 
 export interface SendResult {

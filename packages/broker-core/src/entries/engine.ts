@@ -33,6 +33,26 @@ export type {
   SendResult,
   SettleResult,
 } from '../engine/queue-engine.ts'
+export {
+  decodeEntry,
+  decodeEvent,
+  decodeQueueMessage,
+  decodeReply,
+  decodeRequest,
+  encodeEntry,
+  encodeEvent,
+  encodeQueueMessage,
+  encodeReply,
+  encodeRequest,
+  MESSAGE_ENVELOPE_BYTES,
+} from '../engine/message-codec.ts'
+export type {
+  EncodedEntry,
+  EncodedEvent,
+  EncodedQueueMessage,
+  EncodedReply,
+  EncodedRequest,
+} from '../engine/message-codec.ts'
 export { ResultSize } from '../engine/result-size.ts'
 export type { MessageContent, ResultLimit } from '../engine/result-size.ts'
 export type { RequestEngine, RequestOptions, RequestType } from '../engine/request-engine.ts'
@@ -50,6 +70,7 @@ export type {
   StoredEvent,
   Tags,
 } from '../message.ts'
+export { toMessage, toQueueMessage, toStoredEvent } from '../message.ts'
 export { messageSize } from '../engine/result-size.ts'
 export { OpenSubscription } from '../engine/subscription.ts'
 export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } from '../engine/engine-options.ts'

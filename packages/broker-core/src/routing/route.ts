@@ -7,6 +7,7 @@ import { isBrokerError } from '../errors.ts'
 import { Pace } from '../in-turns.ts'
 import { queueTags } from '../message-tags.ts'
 import type { OutgoingMessage } from '../message.ts'
+import { contentOf } from '../message.ts'
 import type { Observers } from '../observer.ts'
 import type { RoutingTable } from './routing-table.ts'
 import type { RoutingFailure, RoutingPlace } from './routing.ts'
@@ -39,7 +40,7 @@ export interface CopySender {
 /** A message that the engine has accepted. */
 export interface AcceptedMessage extends RoutingPlace {
   /** With the id by which the engine recognizes a repeated send, if there is one. */
-  readonly message: OutgoingMessage & { readonly deduplicationId?: string }
+  readonly message: OutgoingMessage & { readonly deduplicationId?: string | undefined }
   /** The message's id. For a duplicate, the id of the first send. */
   readonly id: string
   /** `true` if the engine had stored the message before. */
@@ -173,9 +174,9 @@ class Journey {
 
   async #copy({ rule, from, to }: Plan): Promise<Stop | undefined> {
     const { observers, caller } = this.#sender
-    const { clientId, body, metadata } = from.message
-    const tags = to.type === 'queues' ? queueTags(from.message.tags) : from.message.tags
-    const message: OutgoingMessage = { id: randomUUID(), clientId, body, metadata, tags }
+    const content = contentOf(from.message)
+    const tags = to.type === 'queues' ? queueTags(content.tags) : content.tags
+    const message: OutgoingMessage = { ...content, id: randomUUID(), tags }
     const hops = from.hops + 1
     try {
       if (await this.#sender.creating(to.type, to.channel, () => this.#write(to, message))) {

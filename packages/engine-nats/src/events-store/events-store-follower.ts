@@ -8,8 +8,7 @@ import type { Parts } from '../parts.ts'
 import { parseAckSubject } from '../queues/ack-subject.ts'
 import { unique } from '../subjects.ts'
 import { FollowLoop } from './follow-loop.ts'
-import { decodeEntry } from './stored-entry.ts'
-import { EventsStoreReader } from './events-store-reader.ts'
+import { EventsStoreReader, storedEventOf } from './events-store-reader.ts'
 
 /** The maximum number of entries, and of bytes, in one request. */
 const BATCH = 100
@@ -122,7 +121,7 @@ export class EventsStoreFollower {
   #entryOf(message: Msg): StoredEvent | undefined {
     const ack = parseAckSubject(message.reply ?? '')
     if (ack?.delivery !== ++this.#deliveries) return undefined
-    return decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+    return storedEventOf(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }
 
   /** Reads an entry that is larger than a whole batch. */
@@ -130,7 +129,7 @@ export class EventsStoreFollower {
     const found: StoredEvent[] = []
     const filter = this.#parts.subjects.all(channel.incarnation)
     await this.#parts.messages.forward(channel.stream, filter, this.#next, Number.MAX_SAFE_INTEGER, 1, (message) => {
-      const entry = decodeEntry(this.#name, message)
+      const entry = storedEventOf(this.#name, message)
       if (entry) found.push(entry)
       return false
     })

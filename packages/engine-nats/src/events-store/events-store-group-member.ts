@@ -9,7 +9,7 @@ import { ACK, NAK, parseAckSubject } from '../queues/ack-subject.ts'
 import { FollowLoop } from './follow-loop.ts'
 import type { GroupName } from './group-consumer.ts'
 import { ACK_WAIT_MS, ensureGroupConsumer, groupConsumer } from './group-consumer.ts'
-import { decodeEntry } from './stored-entry.ts'
+import { storedEventOf } from './events-store-reader.ts'
 
 const PULL_MS = 30_000
 /**
@@ -147,7 +147,7 @@ export class EventsStoreGroupMember {
 
   #entryOf(message: Msg): StoredEvent | undefined {
     const ack = parseAckSubject(message.reply ?? '')
-    return ack && decodeEntry(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
+    return ack && storedEventOf(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }
 
   /** Leaves the group. The last subscriber on any node removes the group's position, unless the group is durable. */

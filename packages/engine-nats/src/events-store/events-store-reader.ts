@@ -5,13 +5,12 @@ import type {
   ResultLimit,
   StoredEvent,
 } from '@signalbox/broker-core/engine'
-import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
+import { decodeEntry, messageSize, ResultSize, toStoredEvent } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { decodeEnvelope, textField } from '../envelope.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
-import { decodeEntry } from './stored-entry.ts'
+import type { StoredMessage } from '../stored-messages.ts'
 
 export interface EventsStoreCounts {
   /** 0 when the store is empty. */
@@ -74,15 +73,18 @@ export class EventsStoreReader {
   async last(channel: StoredChannel, key: string): Promise<StoredEvent | undefined> {
     const subject = this.#parts.subjects.keyed(channel.incarnation, key)
     const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
-    return message && decodeEntry(channel.name, message)
+    return message && storedEventOf(channel.name, message)
   }
 
   /** Returns the last entry with this key: its sequence, and the hash of its deduplication id. */
-  async lastWithOrigin(channel: StoredChannel, key: string): Promise<{ sequence: number; origin: string } | undefined> {
+  async lastWithOrigin(
+    channel: StoredChannel,
+    key: string,
+  ): Promise<{ sequence: number; origin: string | undefined } | undefined> {
     const subject = this.#parts.subjects.keyed(channel.incarnation, key)
     const message = await this.#parts.messages.get(channel.stream, { last_by_subj: subject })
-    const envelope = message && decodeEnvelope(message.data)
-    return envelope && { sequence: message.sequence, origin: textField(envelope, 'dedup') }
+    const entry = message && decodeEntry(message.data)
+    return entry && { sequence: message.sequence, origin: entry.origin }
   }
 
   /** Returns the first sequence that a subscription delivers. */
@@ -116,8 +118,8 @@ class Page {
     this.#end = end
   }
 
-  readonly take = (message: { data: Uint8Array; sequence: number; timestamp: number }): boolean => {
-    const entry = decodeEntry(this.#channel, message)
+  readonly take = (message: Omit<StoredMessage, 'subject'>): boolean => {
+    const entry = storedEventOf(this.#channel, message)
     if (!entry) return true
     if (!this.#result.add(entry, messageSize(entry))) return false
     this.entries.push(entry)
@@ -126,4 +128,15 @@ class Page {
     if (entry.sequence !== this.#end) this.#result.leaveOut()
     return false
   }
+}
+
+/** Returns a stored entry; undefined for data that no node of this broker stored. */
+export function storedEventOf(
+  channel: string,
+  { data, sequence, timestamp }: Omit<StoredMessage, 'subject'>,
+): StoredEvent | undefined {
+  const entry = decodeEntry(data)
+  if (!entry) return undefined
+  const { message, key, tombstone } = entry
+  return toStoredEvent(message, { channel, timestamp, sequence, key, tombstone: tombstone || undefined })
 }

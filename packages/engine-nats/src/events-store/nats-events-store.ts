@@ -11,7 +11,7 @@ import type {
   StoredEventListener,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { BrokerError, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { BrokerError, encodeEntry, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
@@ -20,11 +20,10 @@ import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { claimOf, StreamGone } from '../publisher.ts'
 import { hash } from '../subjects.ts'
-import { decodeEntry, encodeEntry } from './stored-entry.ts'
 import { EventsStoreFollower } from './events-store-follower.ts'
 import { EventsStoreGroupMember } from './events-store-group-member.ts'
 import type { GroupName } from './group-consumer.ts'
-import { EventsStoreReader } from './events-store-reader.ts'
+import { EventsStoreReader, storedEventOf } from './events-store-reader.ts'
 import { Tombstones } from './tombstones.ts'
 
 const TRIES = 3
@@ -63,7 +62,9 @@ export class NatsEventsStore implements EventsStoreEngine {
 
   async append(name: string, message: EventsStoreAppend): Promise<AppendResult> {
     this.#checkOpen()
-    const payload = encodeEntry(name, message)
+    const { key, tombstone = false, deduplicationId } = message
+    const origin = deduplicationId === undefined ? undefined : hash(deduplicationId)
+    const payload = encodeEntry(name, { message, key, tombstone, origin })
     this.#parts.publisher.assertFits(payload)
     for (let tries = 0; tries < TRIES; tries++) {
       const channel = await this.#parts.storedChannels.ensure('events_store', name)
@@ -132,7 +133,7 @@ export class NatsEventsStore implements EventsStoreEngine {
     const timestamp = stored?.timestamp ?? Date.now()
     if (duplicate && deduplicationId !== undefined) {
       const key = subjects.recent(channel.incarnation, deduplicationId)
-      const first = stored && decodeEntry(channel.name, stored)
+      const first = stored && storedEventOf(channel.name, stored)
       return { id: first?.id ?? (await recent.get(key))?.text ?? message.id, sequence, duplicate, timestamp }
     }
     counterTable.received(channel.incarnation, 1, messageSize(message))

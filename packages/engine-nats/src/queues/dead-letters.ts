@@ -1,7 +1,6 @@
 import type { Parts } from '../parts.ts'
 import { hash } from '../subjects.ts'
 import type { Delivery } from './delivery.ts'
-import { deadRecord, toMessage } from './queue-record.ts'
 import type { QueueSender } from './queue-sender.ts'
 
 /** Copies messages to their dead-letter queues. Deduplication prevents a second copy within two minutes. */
@@ -16,10 +15,9 @@ export class DeadLetters {
 
   /** @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
   async publish(delivery: Delivery, receiveCount: number): Promise<void> {
-    const { record, channel, sequence, timestamp } = delivery
-    const message = toMessage(channel.name, record, sequence, timestamp, receiveCount)
+    const { record, channel, sequence } = delivery
     const tags = {
-      ...message.tags,
+      ...record.message.tags,
       dlq_source: channel.name,
       dlq_reason: 'max_receive_count',
       dlq_receive_count: String(receiveCount),
@@ -27,7 +25,15 @@ export class DeadLetters {
     const target = record.deadLetterQueue
     const { duplicate } = await this.#sender.store(
       target,
-      deadRecord(target, { ...message, tags }),
+      // A dead letter neither expires nor moves again.
+      {
+        message: { ...record.message, tags },
+        dueAt: 0,
+        expiresAt: 0,
+        maxReceiveCount: 0,
+        deadLetterQueue: '',
+        origin: undefined,
+      },
       `dead ${hash(`${channel.incarnation} ${sequence}`)}`,
     )
     const { storedChannels, counterTable } = this.#parts

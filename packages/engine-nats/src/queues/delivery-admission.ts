@@ -1,4 +1,5 @@
-import { messageSize } from '@signalbox/broker-core/engine'
+import type { EncodedQueueMessage } from '@signalbox/broker-core/engine'
+import { decodeQueueMessage, messageSize } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 
 import { reportFailure } from '../background.ts'
@@ -8,8 +9,6 @@ import type { AckSubject } from './ack-subject.ts'
 import { parseAckSubject } from './ack-subject.ts'
 import type { Delivery } from './delivery.ts'
 import type { Disposal } from './disposal.ts'
-import type { QueueRecord } from './queue-record.ts'
-import { readRecord } from './queue-record.ts'
 
 /** The counts of a message's deliveries, including this one. */
 type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'recorded'>
@@ -38,7 +37,7 @@ export class DeliveryAdmission {
   admit(message: Msg): Delivery | Promise<Delivery | undefined> | undefined {
     const subject = message.reply ?? ''
     const ack = parseAckSubject(subject)
-    const record = readRecord(message.data)
+    const record = decodeQueueMessage(message.data)
     if (!ack || !record) {
       this.#parts.connection.nc.publish(subject, '+TERM')
       return undefined
@@ -63,7 +62,7 @@ export class DeliveryAdmission {
   }
 
   /** Admits a message that was delivered before: its receive count needs the cluster's records. */
-  async #admitAgain(ack: AckSubject, record: QueueRecord, subject: string): Promise<Delivery | undefined> {
+  async #admitAgain(ack: AckSubject, record: EncodedQueueMessage, subject: string): Promise<Delivery | undefined> {
     try {
       const { sequence, deliveries } = ack
       const { uncounted, recorded } = await this.#disposal.uncounted(
@@ -87,11 +86,11 @@ export class DeliveryAdmission {
 
   #delivery(
     { sequence, delivery, timestamp }: AckSubject,
-    record: QueueRecord,
+    record: EncodedQueueMessage,
     ackSubject: string,
     counts: Counts,
   ): Delivery {
-    const size = messageSize(record.envelope)
+    const size = messageSize(record.message)
     const arrivedAt = Date.now()
     return { channel: this.#channel, record, sequence, delivery, ackSubject, timestamp, size, arrivedAt, ...counts }
   }

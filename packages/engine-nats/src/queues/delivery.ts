@@ -1,5 +1,7 @@
+import type { EncodedQueueMessage, QueueMessage } from '@signalbox/broker-core/engine'
+import { toQueueMessage } from '@signalbox/broker-core/engine'
+
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import type { QueueRecord } from './queue-record.ts'
 
 /**
  * A message that the servers delivered to this node. They withhold it from others until it is settled or its
@@ -7,7 +9,7 @@ import type { QueueRecord } from './queue-record.ts'
  */
 export interface Delivery {
   readonly channel: StoredChannel
-  readonly record: QueueRecord
+  readonly record: EncodedQueueMessage
   readonly sequence: number
   /** The number of this delivery; unique in the queue. */
   readonly delivery: number
@@ -25,4 +27,14 @@ export interface Delivery {
   readonly recorded: boolean
   readonly size: number
   readonly arrivedAt: number
+}
+
+/** Returns a stored message as its receivers see it. */
+export function queueMessageOf(
+  channel: string,
+  { message, expiresAt, maxReceiveCount, deadLetterQueue }: EncodedQueueMessage,
+  { sequence, timestamp, receiveCount }: Pick<QueueMessage, 'sequence' | 'timestamp' | 'receiveCount'>,
+): QueueMessage {
+  const added = { channel, timestamp, sequence, receiveCount, expiresAt, maxReceiveCount, deadLetterQueue }
+  return toQueueMessage(message, added)
 }

@@ -3,8 +3,8 @@ import type { QueueDelivery } from '@signalbox/broker-core/engine'
 import type { Parts } from '../parts.ts'
 import { nakAfter } from './ack-subject.ts'
 import type { Delivery } from './delivery.ts'
+import { queueMessageOf } from './delivery.ts'
 import type { Lease, Leases } from './leases.ts'
-import { toMessage } from './queue-record.ts'
 import type { Receipts } from './receipts.ts'
 
 /**
@@ -30,7 +30,7 @@ export class LeaseKeeper {
   }
 
   grant(delivery: Delivery, clientId: string, leaseMs: number): QueueDelivery {
-    const { channel, record, sequence, timestamp, receiveCount } = delivery
+    const { channel, record, sequence, receiveCount } = delivery
     const deadline = Date.now() + leaseMs
     const receipt = this.#receipts.write({
       queue: channel.incarnation,
@@ -51,7 +51,7 @@ export class LeaseKeeper {
     }
     this.hold(lease)
     this.#leases.grant(lease)
-    return { receipt, message: toMessage(channel.name, record, sequence, timestamp, receiveCount) }
+    return { receipt, message: queueMessageOf(channel.name, record, delivery) }
   }
 
   /** Extends the time for which the servers withhold the message, if it ends before the lease. */

@@ -1,10 +1,11 @@
+import type { EncodedQueueMessage } from '@signalbox/broker-core/engine'
+
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import { API, isApiError } from '../errors.ts'
 import { reportFailure } from '../background.ts'
 import type { Parts } from '../parts.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
-import type { QueueRecord } from './queue-record.ts'
 
 export interface QueueCounts {
   /** Without expired messages. */
@@ -70,7 +71,7 @@ export class QueueGauges {
     return (await this.read(channel)).delayed
   }
 
-  sent(channel: StoredChannel, { dueAt, expiresAt }: QueueRecord): void {
+  sent(channel: StoredChannel, { dueAt, expiresAt }: EncodedQueueMessage): void {
     const about = this.#about.get(channel.incarnation)
     if (about && dueAt > 0) about.delayed++
     if (expiresAt > 0) this.#sweepAt(channel, Math.ceil(expiresAt / TIME_GRAIN_MS) * TIME_GRAIN_MS)

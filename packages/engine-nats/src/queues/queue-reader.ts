@@ -1,11 +1,11 @@
 import type { PeekOptions, QueueMessage } from '@signalbox/broker-core/engine'
-import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
+import { decodeQueueMessage, messageSize, ResultSize } from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
 import type { Parts } from '../parts.ts'
 import type { Disposal } from './disposal.ts'
 import type { QueueGauges } from './queue-gauges.ts'
-import { readRecord, toMessage } from './queue-record.ts'
+import { queueMessageOf } from './delivery.ts'
 
 /** Reads the messages of a queue without its consumer. */
 export class QueueReader {
@@ -39,12 +39,12 @@ export class QueueReader {
     const result = new ResultSize(limit)
     const filter = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, filter, fromSequence, lastSequence, maxMessages, (stored) => {
-      const record = readRecord(stored.data)
+      const record = decodeQueueMessage(stored.data)
       const now = clock.now()
       if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true
-      if (!result.add(record.envelope, messageSize(record.envelope))) return false
-      const receives = this.#disposal.receivesOf(channel, stored.sequence)
-      shown.push(toMessage(channel.name, record, stored.sequence, stored.timestamp, receives))
+      if (!result.add(record.message, messageSize(record.message))) return false
+      const receiveCount = this.#disposal.receivesOf(channel, stored.sequence)
+      shown.push(queueMessageOf(channel.name, record, { ...stored, receiveCount }))
       if (shown.length === maxMessages) return false
       if (!result.isFull) return true
       if (stored.sequence < lastSequence) result.leaveOut()

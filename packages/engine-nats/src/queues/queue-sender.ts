@@ -1,8 +1,14 @@
-import type { QueueSend, SendResult } from '@signalbox/broker-core/engine'
-import { BrokerError, isBrokerError, messageSize, unavailable } from '@signalbox/broker-core/engine'
+import type { EncodedQueueMessage, QueueSend, SendResult } from '@signalbox/broker-core/engine'
+import {
+  BrokerError,
+  decodeQueueMessage,
+  encodeQueueMessage,
+  isBrokerError,
+  messageSize,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 
 import type { StoredChannel } from '../channels/stored-channel.ts'
-import { encodeEnvelope } from '../envelope.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
@@ -10,8 +16,6 @@ import { StreamGone } from '../publisher.ts'
 import { MAX_DELAYED } from '../streams.ts'
 import { hash } from '../subjects.ts'
 import type { QueueGauges } from './queue-gauges.ts'
-import type { QueueRecord } from './queue-record.ts'
-import { readRecord, toRecord } from './queue-record.ts'
 import { timeToLive } from './time-to-live.ts'
 
 /** The result of {@link QueueSender.store}. */
@@ -42,10 +46,9 @@ export class QueueSender {
   async send(name: string, message: QueueSend): Promise<SendResult> {
     this.#assertTimes([message])
     await this.#prepare(name, [message])
-    const record = toRecord(name, message, Date.now())
+    const record = toRecord(message, Date.now())
     if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
-    const { deduplicationId } = message
-    const stored = await this.store(name, record, deduplicationId === undefined ? undefined : hash(deduplicationId))
+    const stored = await this.store(name, record, record.origin)
     return this.#result(stored, record, message)
   }
 
@@ -64,13 +67,13 @@ export class QueueSender {
   async #prepare(name: string, messages: readonly QueueSend[]): Promise<void> {
     const { storedChannels } = this.#parts
     if (storedChannels.get('queues', name)) return
-    for (const message of messages) this.#encode(toRecord(name, message, Date.now()))
+    for (const message of messages) this.#encode(name, toRecord(message, Date.now()))
     await storedChannels.ensure('queues', name)
   }
 
   async #result(
     { channel, sequence, duplicate }: Stored,
-    record: QueueRecord,
+    record: EncodedQueueMessage,
     message: QueueSend,
   ): Promise<SendResult> {
     const { deduplicationId, id } = message
@@ -88,8 +91,8 @@ export class QueueSender {
 
   async #firstId(channel: StoredChannel, sequence: number, deduplicationId: string): Promise<string | undefined> {
     const first = await this.#parts.messages.get(channel.stream, { seq: sequence })
-    const record = first && readRecord(first.data)
-    if (record) return record.envelope.id
+    const record = first && decodeQueueMessage(first.data)
+    if (record) return record.message.id
     return (await this.#parts.recent.get(this.#parts.subjects.recent(channel.incarnation, deduplicationId)))?.text
   }
 
@@ -97,8 +100,9 @@ export class QueueSender {
    * Encodes a message for its stream. Checks that a message with a dead-letter queue fits there too. @throws
    * BrokerError MESSAGE_TOO_LARGE
    */
-  #encode({ envelope, maxReceiveCount, deadLetterQueue }: QueueRecord): Uint8Array {
-    const payload = encodeEnvelope(envelope)
+  #encode(name: string, record: EncodedQueueMessage): Uint8Array {
+    const { maxReceiveCount, deadLetterQueue } = record
+    const payload = encodeQueueMessage(name, record)
     if (maxReceiveCount > 0 && deadLetterQueue !== '') this.#parts.publisher.assertFitsDeadLetter(payload)
     else this.#parts.publisher.assertFits(payload)
     return payload
@@ -108,8 +112,8 @@ export class QueueSender {
    * Stores a record. Creates the queue if it does not exist.
    * @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
    */
-  async store(name: string, record: QueueRecord, messageId: string | undefined): Promise<Stored> {
-    const payload = this.#encode(record)
+  async store(name: string, record: EncodedQueueMessage, messageId: string | undefined): Promise<Stored> {
+    const payload = this.#encode(name, record)
     let swept = false
     for (let tries = 0; tries < TRIES; tries++) {
       const channel = await this.#parts.storedChannels.ensure('queues', name)
@@ -130,7 +134,7 @@ export class QueueSender {
     name: string,
     subject: string,
     payload: Uint8Array,
-    { expiresAt }: QueueRecord,
+    { expiresAt }: EncodedQueueMessage,
     messageId: string | undefined,
   ): Promise<Published> {
     const { publisher, features, settings } = this.#parts
@@ -189,16 +193,11 @@ export class QueueSender {
     await this.#assertRoom(name, messages)
     await this.#prepare(name, messages)
     const now = Date.now()
-    const records = messages.map((message) => toRecord(name, message, now))
-    for (const record of records) this.#encode(record)
+    const records = messages.map((message) => toRecord(message, now))
+    for (const record of records) this.#encode(name, record)
     const delayed = records.filter(({ dueAt }) => dueAt > 0).length
     if (delayed > 0) await this.#assertRoomForDelayed(name, delayed)
-    const outcomes = await Promise.allSettled(
-      records.map((record, i) => {
-        const id = messages[i]?.deduplicationId
-        return this.store(name, record, id === undefined ? undefined : hash(id))
-      }),
-    )
+    const outcomes = await Promise.allSettled(records.map((record) => this.store(name, record, record.origin)))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) {
       await this.#takeBack(outcomes)
@@ -245,5 +244,18 @@ export class QueueSender {
       `the queue ${JSON.stringify(name)} is full: it holds at most ${MAX_DELAYED} delayed messages; send without a delay, or try again later`,
       { channel: name, limit: MAX_DELAYED },
     )
+  }
+}
+
+/** Returns a message that is sent now as its stream stores it. */
+export function toRecord(message: QueueSend, now: number): EncodedQueueMessage {
+  const { delayMs, expirationMs, maxReceiveCount, deadLetterQueue, deduplicationId } = message
+  return {
+    message,
+    dueAt: delayMs > 0 ? now + delayMs : 0,
+    expiresAt: expirationMs > 0 ? now + expirationMs : 0,
+    maxReceiveCount,
+    deadLetterQueue,
+    origin: deduplicationId === undefined ? undefined : hash(deduplicationId),
   }
 }

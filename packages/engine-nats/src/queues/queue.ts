@@ -168,7 +168,7 @@ export class Queue {
     let total = 0
     for (const delivery of deliveries) {
       if (this.#isOver(delivery)) continue
-      full ||= granted.length >= maxMessages || !result.add(delivery.record.envelope, delivery.size)
+      full ||= granted.length >= maxMessages || !result.add(delivery.record.message, delivery.size)
       if (full) {
         this.#line.offer(delivery)
         continue

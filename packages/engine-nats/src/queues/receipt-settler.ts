@@ -1,5 +1,5 @@
 import type { SettleResult } from '@signalbox/broker-core/engine'
-import { messageSize, unavailable } from '@signalbox/broker-core/engine'
+import { decodeQueueMessage, messageSize, unavailable } from '@signalbox/broker-core/engine'
 import type { Ending } from '@signalbox/broker-core/internal'
 import { messageOf, SettledReceipts } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
@@ -15,7 +15,6 @@ import type { Disposal } from './disposal.ts'
 import type { LeaseClaims } from './lease-claims.ts'
 import type { LeaseKeeper } from './lease-keeper.ts'
 import type { Lease, Leases } from './leases.ts'
-import { readRecord } from './queue-record.ts'
 import type { Receipt, Receipts } from './receipts.ts'
 
 /** The way in which the holder of a receipt settles its message. */
@@ -247,7 +246,7 @@ export class ReceiptSettler {
     const channel = storedChannels.byIncarnation(read.queue)
     if (!channel) return 'queue deleted'
     const message = await messages.get(channel.stream, { seq: read.sequence })
-    const record = message && readRecord(message.data)
+    const record = message && decodeQueueMessage(message.data)
     if (!record) return 'gone'
     const { sequence, delivery, receiveCount, clientId, deadline } = read
     return {
@@ -267,7 +266,7 @@ export class ReceiptSettler {
         receiveCount,
         uncounted: 0,
         recorded: true,
-        size: messageSize(record.envelope),
+        size: messageSize(record.message),
         arrivedAt: Date.now(),
       },
     }

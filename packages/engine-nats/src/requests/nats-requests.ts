@@ -14,7 +14,7 @@ import type { Parts } from '../parts.ts'
 import { hash } from '../subjects.ts'
 import { Requester, SILENCE_MS } from './requester.ts'
 import type { RequestHandler } from './responder.ts'
-import { requestSize, Responder } from './responder.ts'
+import { Responder } from './responder.ts'
 
 /** Commands and queries on NATS: core subjects, on which each group of subscribers is a queue group. */
 export class NatsRequests implements RequestEngine {
@@ -60,7 +60,7 @@ export class NatsRequests implements RequestEngine {
         if (!request) return
         if (subscription.ended) return this.#responder.refuse(message)
         liveChannels.hear({ type, name, exists: true })
-        counterTable.delivered(key, 1, requestSize(request))
+        counterTable.delivered(key, 1, messageSize(request.message))
         this.#responder.handle(message.reply ?? '', request, handler)
       },
       { queue: group === undefined ? 'none' : hash(group) },

@@ -1,10 +1,10 @@
 import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core/engine'
-import { BrokerError } from '@signalbox/broker-core/engine'
+import { BrokerError, encodeRequest } from '@signalbox/broker-core/engine'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
 
 import { asBrokerError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
-import { decodeAnswer, encodeRequest } from './wire.ts'
+import { decodeAnswer } from './answers.ts'
 
 /**
  * The interval at which a request without a subscriber is sent again, in milliseconds; it also listens for
@@ -111,7 +111,10 @@ export class PendingRequest {
     if (!connection.connected) return this.#sendLater(() => this.#send())
     this.#waiting = false
     try {
-      const payload = encodeRequest(this.#name, message, this.#sentAt, this.#options.timeoutMs)
+      const { timeoutMs } = this.#options
+      const sentAt = this.#sentAt
+      const leftMs = Math.max(1, sentAt + timeoutMs - Date.now())
+      const payload = encodeRequest({ message, channel: this.#name, sentAt, timeoutMs, leftMs })
       publisher.assertFits(payload)
       connection.nc.publish(subjects.request(this.#type, this.#name), payload, { reply: this.#inbox })
     } catch (error) {

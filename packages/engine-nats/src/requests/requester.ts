@@ -1,13 +1,12 @@
 import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core/engine'
-import { messageSize, unavailable } from '@signalbox/broker-core/engine'
+import { MESSAGE_ENVELOPE_BYTES, messageSize, unavailable } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 
-import { MESSAGE_ENVELOPE_BYTES } from '../envelope.ts'
 import type { Parts } from '../parts.ts'
 import { PendingRequest } from './pending-request.ts'
-import { decodeAnswer } from './wire.ts'
+import { decodeAnswer } from './answers.ts'
 
 /** The silence after which a subscriber's node counts as dead, in milliseconds. */
 export const SILENCE_MS = 15_000

@@ -1,12 +1,11 @@
-import type { Reply, RequestMessage } from '@signalbox/broker-core/engine'
-import { messageSize } from '@signalbox/broker-core/engine'
+import type { EncodedRequest, Reply, RequestMessage } from '@signalbox/broker-core/engine'
+import { decodeRequest, toMessage } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 
 import { runInBackground } from '../background.ts'
 import type { Parts } from '../parts.ts'
-import type { RequestOnWire } from './wire.ts'
-import { decodeRequest, encodeReply, encodeSign } from './wire.ts'
+import { encodeAnswer } from './answers.ts'
 
 export type RequestHandler = (request: RequestMessage) => Promise<Reply>
 
@@ -21,6 +20,8 @@ const FAILED: Reply = Object.freeze({
   metadata: '',
   tags: Object.freeze({}),
 })
+
+const TOO_LARGE: Reply = { ...FAILED, error: 'the answer is larger than the NATS servers accept (max_payload)' }
 
 /** Handles requests that arrived on this node, and reports their progress to the requesters. */
 export class Responder {
@@ -42,11 +43,11 @@ export class Responder {
 
   /** Refuses a request that arrived while the subscriber was closing, so that others get it. */
   refuse(message: Msg): void {
-    message.respond(encodeSign('gone', this.#parts.node))
+    message.respond(encodeAnswer({ kind: 'gone', node: this.#parts.node }))
   }
 
   /** Decodes a request. Returns undefined if it is not valid. */
-  read(message: Msg): RequestOnWire | undefined {
+  read(message: Msg): EncodedRequest | undefined {
     return message.reply === undefined ? undefined : decodeRequest(message.data)
   }
 
@@ -54,13 +55,13 @@ export class Responder {
    * Runs the handler and sends its reply. Not async, so that meanwhile the node keeps only the data that the
    * answer needs.
    */
-  handle(inbox: string, request: RequestOnWire, handler: RequestHandler): void {
+  handle(inbox: string, request: EncodedRequest, handler: RequestHandler): void {
     const controller = new AbortController()
     const handling = this.#handling.get(inbox) ?? new Set()
     handling.add(controller)
     this.#handling.set(inbox, handling)
     const late = setTimeout(() => controller.abort(), Math.min(request.leftMs, MAX_TIMER_MS)).unref()
-    const replied = this.#replied(handler, toMessage(request, controller.signal))
+    const replied = this.#replied(handler, requestMessage(request, controller.signal))
     const settled = this.#settle(inbox, controller, late, replied)
     runInBackground(this.#parts.settings.onProblem, 'answering a command or query', settled)
   }
@@ -105,7 +106,7 @@ export class Responder {
     const { connection, node, settings } = this.#parts
     const say = (kind: 'accepted' | 'working'): void => {
       try {
-        if (connection.connected) connection.nc.publish(inbox, encodeSign(kind, node))
+        if (connection.connected) connection.nc.publish(inbox, encodeAnswer({ kind, node }))
       } catch (error) {
         settings.onProblem({
           kind: 'failed',
@@ -120,14 +121,11 @@ export class Responder {
 
   async #answer(inbox: string, reply: Reply): Promise<void> {
     const { connection, publisher, settings, node } = this.#parts
-    let payload = encodeReply(node, reply)
+    let payload = encodeAnswer({ kind: 'reply', node, reply })
     try {
       publisher.assertFits(payload)
     } catch {
-      payload = encodeReply(node, {
-        ...FAILED,
-        error: 'the answer is larger than the NATS servers accept (max_payload)',
-      })
+      payload = encodeAnswer({ kind: 'reply', node, reply: TOO_LARGE })
     }
     try {
       await connection.ready()
@@ -143,11 +141,6 @@ export class Responder {
   }
 }
 
-function toMessage({ envelope, sentAt, timeoutMs }: RequestOnWire, signal: AbortSignal): RequestMessage {
-  const { id, clientId, channel, metadata, tags, body } = envelope
-  return { id, clientId, channel, metadata, tags, body, timestamp: sentAt, deadline: sentAt + timeoutMs, signal }
-}
-
-export function requestSize({ envelope }: RequestOnWire): number {
-  return messageSize(envelope)
+function requestMessage({ message, channel, sentAt, timeoutMs }: EncodedRequest, signal: AbortSignal): RequestMessage {
+  return { ...toMessage(message, { channel, timestamp: sentAt }), deadline: sentAt + timeoutMs, signal }
 }

@@ -1,13 +1,13 @@
 import { Buffer } from 'node:buffer'
 
+import { decodeQueueMessage, encodeQueueMessage } from '@signalbox/broker-core/engine'
 import * as fc from 'fast-check'
 
 import { channelFrom, ownerIn } from '../../../../packages/engine-nats/src/channels/stored-channel.ts'
-import { decodeEnvelope, encodeEnvelope } from '../../../../packages/engine-nats/src/envelope.ts'
 import { parseAckSubject } from '../../../../packages/engine-nats/src/queues/ack-subject.ts'
 import { Subjects } from '../../../../packages/engine-nats/src/subjects.ts'
-import { ManagementError } from '../../../../packages/management-api/src/errors.ts'
 import { cursorKey } from '../../../../packages/management-api/src/paging.ts'
+import { ManagementError } from '../../../../packages/management-api/src/errors.ts'
 import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../grammar/json.ts'
 import { almost, phrase, textOf, word } from '../grammar/pieces.ts'
 import { assertHolds, assertSame, parserTarget, resultOf } from '../target.ts'
@@ -23,13 +23,17 @@ export const storedTargets = [
       id: wellFormed,
       channel: wellFormed,
       tags: fc.dictionary(wellFormed, wellFormed),
-      fields: fc.dictionary(fc.constantFrom('due', 'dead'), fc.oneof(fc.integer(), wellFormed)),
+      dueAt: fc.nat(),
+      deadLetterQueue: wellFormed,
+      origin: fc.option(wellFormed, { nil: undefined }),
       body: wellFormed,
     }),
-    check({ id, channel, tags, fields, body }) {
-      const envelope = { id, clientId: id, channel, metadata: body, tags, fields, body: Buffer.from(body) }
-      const again = decodeEnvelope(encodeEnvelope(envelope))
-      assertSame('envelope', { ...again, body: Buffer.from(again?.body ?? []) }, envelope)
+    check({ id, channel, tags, body, ...rules }) {
+      const message = { id, clientId: id, metadata: body, tags, body: Buffer.from(body) }
+      const written = { message, expiresAt: 0, maxReceiveCount: 0, ...rules }
+      const again = decodeQueueMessage(encodeQueueMessage(channel, written))
+      const read = again && { ...again, message: { ...again.message, body: Buffer.from(again.message.body) } }
+      assertSame('envelope', read, written)
     },
   }),
   parserTarget({
@@ -37,21 +41,20 @@ export const storedTargets = [
     about: 'bytes in the NATS cluster that no node wrote',
     input: fc.record({ bytes: fc.array(fc.nat(255), { maxLength: 80 }), head: fc.nat(100), cut: fc.nat(80) }),
     check({ bytes, head, cut }) {
-      decodeEnvelope(Buffer.from(bytes))
+      decodeQueueMessage(Buffer.from(bytes))
       const valid = Buffer.from(
-        encodeEnvelope({
-          id: 'a',
-          clientId: 'b',
-          channel: 'c',
-          metadata: 'd',
-          tags: { e: 'f' },
-          fields: { g: 1 },
-          body: Buffer.from(bytes),
+        encodeQueueMessage('c', {
+          message: { id: 'a', clientId: 'b', metadata: 'd', tags: { e: 'f' }, body: Buffer.from(bytes) },
+          dueAt: 1,
+          expiresAt: 0,
+          maxReceiveCount: 0,
+          deadLetterQueue: '',
+          origin: undefined,
         }),
       )
       valid.writeUInt32LE(head, 1)
-      decodeEnvelope(valid)
-      decodeEnvelope(valid.subarray(0, cut))
+      decodeQueueMessage(valid)
+      decodeQueueMessage(valid.subarray(0, cut))
     },
   }),
   parserTarget({
