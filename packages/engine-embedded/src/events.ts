@@ -10,6 +10,7 @@ import {
   messageSize,
   OpenSubscription,
   PatternIndex,
+  toMessage,
   unavailable,
 } from '@signalbox/broker-core/engine'
 
@@ -67,8 +68,7 @@ export class EmbeddedEvents implements EventEngine {
     const channel = this.#registry.ensure('events', name)
     const size = messageSize(message)
     this.#registry.received(channel, size)
-    const { id, clientId, body, metadata, tags } = message
-    const event = { id, clientId, body, metadata, tags, channel: name, timestamp: this.#now() }
+    const event = toMessage(message, { channel: name, timestamp: this.#now() })
     this.#queue.push({ channel, event, size })
     if (this.#dispatching) return
     this.#dispatching = true

@@ -8,7 +8,7 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { BrokerError, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { BrokerError, messageSize, OpenSubscription, toMessage, unavailable } from '@signalbox/broker-core/engine'
 import { OrderedSet } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
@@ -89,7 +89,6 @@ export class EmbeddedRequests implements RequestEngine {
     const { promise, resolve, reject } = Promise.withResolvers<Reply>()
     // Created only when a handler asks for it: most do not, and it costs as much as the rest of the request.
     let handlers: AbortController | undefined
-    const { id, clientId, body, metadata, tags } = message
     const timestamp = this.#now()
     const end = (): void => {
       clearTimeout(timer)
@@ -102,13 +101,7 @@ export class EmbeddedRequests implements RequestEngine {
     }
     const pending: Pending = {
       message: {
-        id,
-        clientId,
-        body,
-        metadata,
-        tags,
-        channel: name,
-        timestamp,
+        ...toMessage(message, { channel: name, timestamp }),
         deadline: timestamp + timeoutMs,
         get signal() {
           handlers ??= new AbortController()

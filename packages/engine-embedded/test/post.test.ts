@@ -1,21 +1,43 @@
 import { expect, test } from 'vitest'
 
-import type { NewEntry, Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
+import type { EntryRow, QueueRow } from '../src/store/message-rows.ts'
+import type { Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
 import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/post.ts'
 
-function send(channel: string, id: string, body: Uint8Array, more: { metadata?: string; dueAt?: number } = {}) {
-  const { metadata = '', dueAt = 0 } = more
-  return {
-    kind: 'send',
-    channel,
-    now: 1_000,
-    messages: [{ columns: [id, 'client', 1_000, body.byteLength, metadata, '', 2_000, 3, 'dead', body], dueAt }],
-  } satisfies Operation
+function send(channel: string, id: string, body: Uint8Array, more: Partial<QueueRow> = {}) {
+  const message: QueueRow = {
+    id,
+    clientId: 'client',
+    timestamp: 1_000,
+    size: body.byteLength,
+    metadata: '',
+    tags: '',
+    expiresAt: 2_000,
+    maxReceiveCount: 3,
+    deadLetterQueue: 'dead',
+    body,
+    dueAt: 0,
+    deduplicationId: undefined,
+    ...more,
+  }
+  return { kind: 'send', channel, now: 1_000, messages: [message] } satisfies Operation
 }
 
-function append(channel: string, id: string, body: Uint8Array, more: Omit<NewEntry, 'columns'> = {}) {
-  const columns = [id, 'client', body.byteLength, 'm', '', id === '1' ? null : 'key', 0, body] as const
-  return { kind: 'append', channel, now: 1_000, entry: { columns, ...more } } satisfies Operation
+function append(channel: string, id: string, body: Uint8Array, more: Partial<EntryRow> = {}) {
+  const entry: EntryRow = {
+    id,
+    clientId: 'client',
+    size: body.byteLength,
+    metadata: 'm',
+    tags: '',
+    key: id === '1' ? null : 'key',
+    tombstone: 0,
+    body,
+    expectLastOfKey: undefined,
+    deduplicationId: undefined,
+    ...more,
+  }
+  return { kind: 'append', channel, now: 1_000, entry } satisfies Operation
 }
 
 const bytes = (length: number, value: number): Uint8Array => new Uint8Array(length).fill(value)
@@ -37,6 +59,7 @@ test('post - operations of all sizes and kinds arrive as they were, in their ord
     append('b', '5', bytes(5, 5), { expectLastOfKey: 2 ** 39 }),
     { ...batch, messages: batch.messages.map((message) => ({ ...message, deduplicationId: 'once' })) },
     { ...batch, messages: [...batch.messages, ...batch.messages] },
+    { ...batch, messages: [...batch.messages, ...send('a', '7', bytes(100_000, 7)).messages] },
     send('a', '4', bytes(2, 4)),
     { kind: 'probe' },
   ]

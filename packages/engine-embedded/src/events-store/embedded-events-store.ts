@@ -10,13 +10,11 @@ import type {
   StoredEventListener,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { messageSize, unavailable } from '@signalbox/broker-core/engine'
+import { unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
-import { ownBody } from '../bytes.ts'
+import { appendedEvent, entryRow } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
-import { tagsJson } from '../store/tags.ts'
-import type { NewEntry } from '../writer/operations.ts'
 import { DurablePositions } from './durable-positions.ts'
 import type { EventsStoreItem } from './events-store-reader.ts'
 import { EventsStoreReader } from './events-store-reader.ts'
@@ -49,18 +47,15 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     const refusal = this.#store.damage.refusal('events_store', channel)
     if (refusal) return Promise.reject(refusal)
     const now = this.#now()
-    const entry = newEntry(message)
-    const [, , size, , , , , body] = entry.columns
+    const entry = entryRow(message)
+    const { size } = entry
     return this.#registry.creating('events_store', channel, () =>
       this.#store.submit('append', { kind: 'append', channel, now, entry }, size, (result) => {
         const { channelId, sequence, timestamp, duplicateOf } = result
         if (duplicateOf !== undefined) return { id: duplicateOf, sequence, timestamp, duplicate: true }
         const feed = this.#subscriptions.feed(channel)
         if (feed?.channel?.id === channelId) {
-          feed.append({
-            event: storedEvent(channel, message, body, sequence, timestamp),
-            size,
-          })
+          feed.append({ event: appendedEvent(message, entry, { channel, sequence, timestamp }), size })
         }
         return { id: message.id, sequence, timestamp, duplicate: false }
       }),
@@ -136,37 +131,5 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
   close(): void {
     this.#closed = true
     this.#subscriptions.close()
-  }
-}
-
-function newEntry(message: EventsStoreAppend): NewEntry {
-  const { id, clientId, metadata, tags, key, expectLastOfKey, tombstone = false, deduplicationId } = message
-  const size = messageSize(message)
-  const body = ownBody(message.body)
-  return {
-    columns: [id, clientId, size, metadata, tagsJson(tags), key ?? null, tombstone ? 1 : 0, body],
-    ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }),
-    ...(deduplicationId === undefined ? {} : { deduplicationId }),
-  }
-}
-
-function storedEvent(
-  channel: string,
-  { id, clientId, metadata, tags, key, tombstone }: EventsStoreAppend,
-  body: Uint8Array,
-  sequence: number,
-  timestamp: number,
-): StoredEvent {
-  return {
-    id,
-    clientId,
-    body,
-    metadata,
-    tags,
-    channel,
-    timestamp,
-    sequence,
-    ...(key === undefined ? {} : { key }),
-    ...(tombstone ? { tombstone: true as const } : {}),
   }
 }

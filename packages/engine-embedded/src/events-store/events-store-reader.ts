@@ -2,11 +2,11 @@ import type { ReadOptions, ResultLimit, StoredEvent } from '@signalbox/broker-co
 import { ResultSize } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-import { plainBytes } from '../bytes.ts'
 import type { LiveChannel } from '../channel-registry.ts'
-import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/keys.ts'
+import type { ReadEntryRow } from '../store/message-rows.ts'
+import { READ_ENTRY_COLUMNS, readEvent } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
-import { parseTags } from '../store/tags.ts'
 
 /** An entry with its size in bytes, as counters use it. */
 export interface EventsStoreItem {
@@ -17,32 +17,17 @@ export interface EventsStoreItem {
 /** An events store to read. Entries after its last known sequence are written, but not synced yet. */
 type OpenEventsStore = Pick<LiveChannel, 'id' | 'name' | 'lastSequence'>
 
-interface EntryRow {
-  readonly sequence: number
-  readonly id: string
-  readonly clientId: string
-  readonly timestamp: number
-  readonly size: number
-  readonly metadata: string
-  readonly tags: string
-  readonly eventKey: string | null
-  readonly tombstone: number
-  readonly body: Uint8Array
-}
-
 type Range = [number, number, number, number, number]
 
 interface Statements {
-  readonly range: Database.Statement<Range, EntryRow>
-  readonly latest: Database.Statement<Range, EntryRow>
+  readonly range: Database.Statement<Range, ReadEntryRow>
+  readonly latest: Database.Statement<Range, ReadEntryRow>
   readonly rangeSizes: Database.Statement<Range, { bytes: number }>
   readonly latestSizes: Database.Statement<Range, { bytes: number }>
   readonly at: Database.Statement<[number, number, number, number], { sequence: number; timestamp: number }>
   readonly lastOfKey: Database.Statement<[number, string], { sequence: number }>
 }
 
-const COLUMNS = `${SEQUENCE} AS sequence, id, client_id AS clientId, timestamp, size, metadata, tags, log_key AS eventKey,
-  tombstone, body`
 const WITHIN = `FROM log_entries WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key`
 
 /** Reads entries of events stores on the main thread. Each call runs one statement to its end. */
@@ -60,8 +45,8 @@ export class EventsStoreReader {
     if (this.#statements && this.#connection === connection) return this.#statements
     this.#connection = connection
     this.#statements = {
-      range: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} LIMIT ?`),
-      latest: connection.prepare(`SELECT ${COLUMNS} ${WITHIN} DESC LIMIT ?`),
+      range: connection.prepare(`SELECT ${READ_ENTRY_COLUMNS} ${WITHIN} LIMIT ?`),
+      latest: connection.prepare(`SELECT ${READ_ENTRY_COLUMNS} ${WITHIN} DESC LIMIT ?`),
       rangeSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} LIMIT ?`),
       latestSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} DESC LIMIT ?`),
       at: connection.prepare(`SELECT ${SEQUENCE} AS sequence, timestamp ${WITHIN} LIMIT 1`),
@@ -154,7 +139,7 @@ export class EventsStoreReader {
 
 /** Reads the entries that fit into one result. Their sizes are read first, so that no body is read in vain. */
 function fitting(
-  rows: Database.Statement<Range, EntryRow>,
+  rows: Database.Statement<Range, ReadEntryRow>,
   sizes: Database.Statement<Range, { bytes: number }>,
   range: Range,
   channel: string,
@@ -177,19 +162,6 @@ function fitting(
   return items
 }
 
-function itemOf(row: EntryRow, channel: string): EventsStoreItem {
-  const { id, clientId, metadata, timestamp, sequence, eventKey, tombstone, size } = row
-  const event: StoredEvent = {
-    id,
-    clientId,
-    body: plainBytes(row.body),
-    metadata,
-    tags: parseTags(row.tags),
-    channel,
-    timestamp,
-    sequence,
-    ...(eventKey === null ? {} : { key: eventKey }),
-    ...(tombstone === 1 ? { tombstone: true as const } : {}),
-  }
-  return { event, size }
+function itemOf(row: ReadEntryRow, channel: string): EventsStoreItem {
+  return { event: readEvent(row, channel), size: row.size }
 }

@@ -14,10 +14,11 @@ import { SettledReceipts } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { DELAYED } from '../store/damage.ts'
+import type { QueueRow } from '../store/message-rows.ts'
+import { queueRow, sentMessage, unreadMessage } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
-import type { NewQueueMessage, PlacedMessage } from '../writer/operations.ts'
+import type { PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
-import { newMessage } from './new-message.ts'
 import { oldestWaiting, peekQueue } from './peek.ts'
 import { purgeQueue } from './purge.ts'
 import { Queue } from './queue.ts'
@@ -25,7 +26,6 @@ import { QueueClock } from './queue-clock.ts'
 import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
 import { LeaseSettlement } from './settlement.ts'
 import { WaitingReceivers } from './waiting-receivers.ts'
-import { entryAt } from './window.ts'
 
 /** The queues of the embedded engine. Messages are on disk; data for delivery is in memory. */
 export class EmbeddedQueues implements QueueEngine {
@@ -82,9 +82,9 @@ export class EmbeddedQueues implements QueueEngine {
     const now = this.#now()
     let bytes = 0
     const stored = messages.map((message) => {
-      const made = newMessage(message, now)
-      bytes += made.columns[3]
-      return made
+      const row = queueRow(message, now)
+      bytes += row.size
+      return row
     })
     return this.#registry.creating('queues', channel, () =>
       this.#store.submit('send', { kind: 'send', channel, now, messages: stored }, bytes, (result) => {
@@ -93,8 +93,8 @@ export class EmbeddedQueues implements QueueEngine {
           const sequence = sequences[i] ?? 0
           const firstId = duplicates?.[i]
           if (firstId !== undefined) return { id: firstId, sequence, duplicate: true }
-          const made = stored[i]
-          if (made) this.#stored(channel, channelId, sequence, message, made, now)
+          const row = stored[i]
+          if (row) this.#stored(channel, channelId, sequence, message, row)
           return { id: message.id, sequence, duplicate: false }
         })
       }),
@@ -111,42 +111,13 @@ export class EmbeddedQueues implements QueueEngine {
    * Handles a message that is on disk: adds it to the queue's memory if the queue has receivers, and records its due
    * time and expiry.
    */
-  #stored(
-    name: string,
-    channelId: number,
-    sequence: number,
-    message: QueueSend,
-    { columns, dueAt }: NewQueueMessage,
-    timestamp: number,
-  ): void {
-    const [, , , size, , , expiresAt, , , body] = columns
-    this.#clock.note(dueAt, expiresAt)
-    if (dueAt > 0) return
+  #stored(name: string, channelId: number, sequence: number, message: QueueSend, row: QueueRow): void {
+    this.#clock.note(row.dueAt, row.expiresAt)
+    if (row.dueAt > 0) return
     const queue = this.#queues.get(name)
     if (!queue || queue.channel?.id !== channelId) return
-    const { id, clientId, metadata, tags, maxReceiveCount, deadLetterQueue } = message
-    const entry = entryAt(sequence)
-    entry.size = size
-    entry.expiresAt = expiresAt
-    entry.maxReceiveCount = maxReceiveCount
-    entry.deadLetterQueue = deadLetterQueue
-    if (size <= SMALL_BYTES || queue.waiters.size > 0) {
-      entry.message = {
-        id,
-        clientId,
-        body,
-        metadata,
-        tags,
-        channel: name,
-        timestamp,
-        sequence,
-        receiveCount: 0,
-        expiresAt,
-        maxReceiveCount,
-        deadLetterQueue,
-      }
-    }
-    queue.arrived(entry)
+    const kept = row.size <= SMALL_BYTES || queue.waiters.size > 0
+    queue.arrived(sentMessage(message, row, { channel: name, sequence, kept }))
     this.#receivers.serveSoon(queue)
   }
 
@@ -154,7 +125,7 @@ export class EmbeddedQueues implements QueueEngine {
     for (const { channel, channelId, sequence } of messages) {
       const queue = this.#queues.get(channel)
       if (queue?.channel?.id !== channelId) continue
-      queue.arrived(entryAt(sequence))
+      queue.arrived(unreadMessage(sequence))
       this.#receivers.serveSoon(queue)
     }
   }

@@ -2,7 +2,7 @@ import type { Ending } from '@signalbox/broker-core/internal'
 import { NumberMap } from '@signalbox/broker-core/internal'
 import { randomUUID } from 'node:crypto'
 
-import type { WindowEntry } from './window.ts'
+import type { QueuedMessage } from '../store/message-rows.ts'
 
 /** A delivery of one message of a queue `Q` to one client. */
 export interface Lease<Q> {
@@ -14,7 +14,7 @@ export interface Lease<Q> {
   readonly receipt: string
   readonly clientId: string
   readonly queue: Q
-  readonly entry: WindowEntry
+  readonly entry: QueuedMessage
   /** The end of the lease, by the monotonic clock, in ms. */
   deadline: number
   /** The time at which the timer checks the lease: its deadline, or later if its end could not be stored. */
@@ -67,7 +67,7 @@ export class Leases<Q> {
     this.#onLapse = onLapse
   }
 
-  grant(queue: Q, entry: WindowEntry, clientId: string, leaseMs: number): Lease<Q> {
+  grant(queue: Q, entry: QueuedMessage, clientId: string, leaseMs: number): Lease<Q> {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
     const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}${this.#suffixOf(leaseMs)}`

@@ -1,43 +1,22 @@
-import type { QueueMessage } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-import { plainBytes } from '../bytes.ts'
 import type { LiveChannel } from '../channel-registry.ts'
-import { CHANNEL, KEY, SEQUENCE } from '../store/schema.ts'
+import { CHANNEL, KEY, SEQUENCE } from '../store/keys.ts'
 import { DELAYED, EXPIRY } from '../store/damage.ts'
+import type { QueuedMessage, ReadRow } from '../store/message-rows.ts'
+import { READ_COLUMNS, readMessage } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
-import { parseTags } from '../store/tags.ts'
-import type { WindowEntry } from './window.ts'
 
 /** The maximum size of a body that is read with its page, in bytes; larger ones are read at delivery. */
 export const SMALL_BYTES = 16 * 1024
 
-const COLUMNS = `${SEQUENCE}, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count,
-  max_receive_count, dead_letter_queue`
-
 const SMALL_BODY = `CASE WHEN size <= ${SMALL_BYTES} THEN body END`
-
-/** A row as an array: an object with these names for each row costs more. */
-type MessageRow = readonly [
-  sequence: number,
-  id: string,
-  clientId: string,
-  timestamp: number,
-  size: number,
-  metadata: string,
-  tags: string,
-  expiresAt: number,
-  receiveCount: number,
-  maxReceiveCount: number,
-  deadLetterQueue: string,
-  body: Uint8Array | null,
-]
 
 type TimeRow = readonly [sequence: number, timestamp: number, expiresAt: number]
 
 interface Statements {
-  readonly page: Database.Statement<[number, number, number, number, number], MessageRow>
-  readonly one: Database.Statement<[number, number], MessageRow>
+  readonly page: Database.Statement<[number, number, number, number, number], ReadRow>
+  readonly one: Database.Statement<[number, number], ReadRow>
   readonly times: Database.Statement<[number, number, number, number, number], TimeRow>
   readonly expired: Database.Statement<[number, number, number], { channel: number; sequence: number }>
   readonly nextDue: Database.Statement<[], { due: number | null }>
@@ -60,12 +39,12 @@ export class QueueReader {
     this.#connection = connection
     this.#statements = {
       page: connection
-        .prepare<[number, number, number, number, number], MessageRow>(
-          `SELECT ${COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+        .prepare<[number, number, number, number, number], ReadRow>(
+          `SELECT ${READ_COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
         )
         .raw(),
       one: connection
-        .prepare<[number, number], MessageRow>(`SELECT ${COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`)
+        .prepare<[number, number], ReadRow>(`SELECT ${READ_COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`)
         .raw(),
       times: connection
         .prepare<[number, number, number, number, number], TimeRow>(
@@ -87,10 +66,11 @@ export class QueueReader {
    * Returns the messages after a sequence, in order, without the message if its body is large. Rows after the queue's
    * last known sequence are written, but not synced yet.
    */
-  page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): WindowEntry[] {
+  page({ id, name, lastSequence }: LiveChannel, after: number, limit: number): QueuedMessage[] {
     return this.#store.reading('queues', name, () => {
-      const entries: WindowEntry[] = []
-      for (const row of this.#prepared().page.all(id, after, id, lastSequence, limit)) entries.push(entryOf(row, name))
+      const entries: QueuedMessage[] = []
+      for (const row of this.#prepared().page.all(id, after, id, lastSequence, limit))
+        entries.push(readMessage(row, name))
       return entries
     })
   }
@@ -101,10 +81,10 @@ export class QueueReader {
   }
 
   /** Returns one message of any size; undefined if it does not exist. */
-  one(channelId: number, channel: string, sequence: number): WindowEntry | undefined {
+  one(channelId: number, channel: string, sequence: number): QueuedMessage | undefined {
     return this.#store.reading('queues', channel, () => {
       const row = this.#prepared().one.get(channelId, sequence)
-      return row && entryOf(row, channel)
+      return row && readMessage(row, channel)
     })
   }
 
@@ -126,28 +106,4 @@ export class QueueReader {
   nextDue(): number | undefined {
     return this.#store.readingPart(DELAYED, () => this.#prepared().nextDue.get()?.due ?? undefined)
   }
-}
-
-function entryOf(row: MessageRow, channel: string): WindowEntry {
-  const [sequence, id, clientId, timestamp, size, metadata, tags, expiresAt, receiveCount, maxReceiveCount] = row
-  const deadLetterQueue = row[10]
-  const body = row[11]
-  const message: QueueMessage | undefined =
-    body === null
-      ? undefined
-      : {
-          id,
-          clientId,
-          body: plainBytes(body),
-          metadata,
-          tags: parseTags(tags),
-          channel,
-          timestamp,
-          sequence,
-          receiveCount,
-          expiresAt,
-          maxReceiveCount,
-          deadLetterQueue,
-        }
-  return { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue, message }
 }

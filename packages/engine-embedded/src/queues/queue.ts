@@ -6,7 +6,7 @@ import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { QueueReader } from './queue-reader.ts'
 import { SMALL_BYTES } from './queue-reader.ts'
-import type { WindowEntry } from './window.ts'
+import type { QueuedMessage } from '../store/message-rows.ts'
 import { Window } from './window.ts'
 
 /** The maximum number of a queue's messages in memory, leased ones not included. */
@@ -45,7 +45,7 @@ export class Queue {
   readonly #context: QueueContext
   readonly #window = new Window()
   /** Messages that are leased or being settled: on disk, but not deliverable. */
-  readonly #held = new NumberMap<WindowEntry>()
+  readonly #held = new NumberMap<QueuedMessage>()
   readonly waiters = new OrderedSet<Waiter>()
   #pagedTo = 0
   #complete = false
@@ -86,7 +86,7 @@ export class Queue {
    * Returns whether this delivery is unsettled. False after its channel was deleted, even if a new message has its
    * sequence.
    */
-  holds(entry: WindowEntry): boolean {
+  holds(entry: QueuedMessage): boolean {
     return this.#held.get(entry.sequence) === entry
   }
 
@@ -154,11 +154,11 @@ export class Queue {
   }
 
   /** Keeps a message in memory only if it is small. Otherwise it is read again at its next delivery. */
-  #forgetLarge(entry: WindowEntry): void {
+  #forgetLarge(entry: QueuedMessage): void {
     if (entry.size > SMALL_BYTES) entry.message = undefined
   }
 
-  #load(channel: LiveChannel, entry: WindowEntry): QueueMessage | undefined {
+  #load(channel: LiveChannel, entry: QueuedMessage): QueueMessage | undefined {
     if (entry.message) return entry.message
     const read = this.#context.reader.one(channel.id, this.name, entry.sequence)
     if (!read) return undefined
@@ -167,7 +167,7 @@ export class Queue {
     return entry.message
   }
 
-  #nextPage(channel: LiveChannel): WindowEntry | undefined {
+  #nextPage(channel: LiveChannel): QueuedMessage | undefined {
     while (!this.#complete) {
       const page = this.#context.reader.page(channel, this.#pagedTo, PAGE)
       this.#complete = page.length < PAGE
@@ -195,13 +195,13 @@ export class Queue {
   // ── Putting messages in ──
 
   /** Adds a message that was stored, became due, or came from another queue. */
-  arrived(entry: WindowEntry): void {
+  arrived(entry: QueuedMessage): void {
     if (this.#held.has(entry.sequence) || this.#paused > 0) return
     if (this.cold && entry.sequence > this.#pagedTo) this.#complete = false
     else this.#place(entry)
   }
 
-  #place(entry: WindowEntry): void {
+  #place(entry: QueuedMessage): void {
     if (entry.sequence > this.#pagedTo) {
       if (!this.#complete) return
       this.#pagedTo = entry.sequence
@@ -214,7 +214,7 @@ export class Queue {
   }
 
   /** Returns held messages to their positions. */
-  giveBack(entries: readonly WindowEntry[]): void {
+  giveBack(entries: readonly QueuedMessage[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
       if (this.#paused === 0) this.#place(entry)
@@ -268,21 +268,5 @@ export function isExpired(expiresAt: number, now: number): boolean {
 }
 
 function withReceiveCount(message: QueueMessage, receiveCount: number): QueueMessage {
-  if (message.receiveCount === receiveCount) return message
-  const { id, clientId, body, metadata, tags, channel, timestamp, sequence } = message
-  const { expiresAt, maxReceiveCount, deadLetterQueue } = message
-  return {
-    id,
-    clientId,
-    body,
-    metadata,
-    tags,
-    channel,
-    timestamp,
-    sequence,
-    receiveCount,
-    expiresAt,
-    maxReceiveCount,
-    deadLetterQueue,
-  }
+  return message.receiveCount === receiveCount ? message : { ...message, receiveCount }
 }

@@ -8,7 +8,7 @@ import type { Release } from '../writer/operations.ts'
 import type { Lease, Leases } from './leases.ts'
 import { isExpired } from './queue.ts'
 import type { Queue } from './queue.ts'
-import type { WindowEntry } from './window.ts'
+import type { QueuedMessage } from '../store/message-rows.ts'
 
 export interface SettlementContext {
   readonly registry: ChannelRegistry
@@ -186,7 +186,7 @@ export class LeaseSettlement {
    * dead-letter queue (C2); nor does a message whose dead-letter queue is damaged.
    */
   #releaseOf(
-    { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: WindowEntry,
+    { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: QueuedMessage,
     now: number,
   ): Release {
     const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
@@ -194,7 +194,7 @@ export class LeaseSettlement {
   }
 
   /** Returns messages to their queue, except those that expired meanwhile. */
-  giveBack(queue: Queue, entries: readonly WindowEntry[]): void {
+  giveBack(queue: Queue, entries: readonly QueuedMessage[]): void {
     const now = this.#context.now()
     const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
     queue.giveBack(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))

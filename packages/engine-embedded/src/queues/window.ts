@@ -1,48 +1,21 @@
-import type { QueueMessage } from '@signalbox/broker-core/engine'
-
-/** A message near the head of a queue. */
-export interface WindowEntry {
-  readonly sequence: number
-  /** The number of deliveries, stored or about to be stored. */
-  receiveCount: number
-  /** The size in bytes. This field and the following ones are set after the message was in memory. */
-  size: number
-  expiresAt: number
-  maxReceiveCount: number
-  deadLetterQueue: string
-  /** The message, if it is in memory; otherwise it is read at delivery. */
-  message: QueueMessage | undefined
-}
-
-/** Returns an entry that has only a sequence so far. */
-export function entryAt(sequence: number): WindowEntry {
-  return {
-    sequence,
-    receiveCount: 0,
-    size: 0,
-    expiresAt: 0,
-    maxReceiveCount: 0,
-    deadLetterQueue: '',
-    message: undefined,
-  }
-}
+import type { QueuedMessage } from '../store/message-rows.ts'
 
 /** The deliverable messages in the order of their sequences. Removing at the front and adding at the end are cheap. */
 export class Window {
   /** The entries. A removed entry leaves a gap before the head, and no reference to its message. */
-  #entries: (WindowEntry | undefined)[] = []
+  #entries: (QueuedMessage | undefined)[] = []
   #head = 0
 
   get length(): number {
     return this.#entries.length - this.#head
   }
 
-  get first(): WindowEntry | undefined {
+  get first(): QueuedMessage | undefined {
     return this.#entries[this.#head]
   }
 
   /** Iterates from the front. */
-  *[Symbol.iterator](): Generator<WindowEntry> {
+  *[Symbol.iterator](): Generator<QueuedMessage> {
     for (let at = this.#head; ; at++) {
       const entry = this.#entries[at]
       if (!entry) return
@@ -50,7 +23,7 @@ export class Window {
     }
   }
 
-  shift(): WindowEntry | undefined {
+  shift(): QueuedMessage | undefined {
     const entry = this.#entries[this.#head]
     if (!entry) return undefined
     this.#entries[this.#head++] = undefined
@@ -65,7 +38,7 @@ export class Window {
   }
 
   /** Adds an entry at its position; returns false if it exists already. */
-  add(entry: WindowEntry): boolean {
+  add(entry: QueuedMessage): boolean {
     const last = this.#entries.at(-1)
     if (this.length === 0 || !last || last.sequence < entry.sequence) {
       this.#entries.push(entry)
@@ -78,7 +51,7 @@ export class Window {
   }
 
   /** Removes and returns an entry; undefined if it does not exist. */
-  remove(sequence: number): WindowEntry | undefined {
+  remove(sequence: number): QueuedMessage | undefined {
     const at = this.#position(sequence)
     if (this.#entries[at]?.sequence !== sequence) return undefined
     return this.#entries.splice(at, 1)[0]

@@ -8,14 +8,15 @@ import { EmbeddedEngineError } from '../errors.ts'
 import { makeFolder, storeFiles, syncPath } from './files.ts'
 import { StoreLock } from './lock.ts'
 import { createDataFile } from './prepare-store.ts'
+import type { MessageTable } from './message-rows.ts'
+import { MESSAGE_TABLES, parseTags } from './message-rows.ts'
 import { copyPositions } from './recovered-positions.ts'
 import { RecoveredChannels } from './recovered-channels.ts'
-import { CHANNEL, KEY, SEQUENCE } from './schema.ts'
+import { CHANNEL, KEY, SEQUENCE } from './keys.ts'
 import type { SalvagedRow } from './salvage.ts'
 import { channelRows, salvage } from './salvage.ts'
 import { openSource } from './source.ts'
 import { isFull } from './sqlite-code.ts'
-import { parseTags } from './tags.ts'
 
 /** The result of a recovery. */
 export interface Recovery {
@@ -28,16 +29,11 @@ export interface Recovery {
   readonly leftOut: readonly string[]
 }
 
-const MESSAGE = ['id', 'client_id', 'timestamp', 'size', 'metadata', 'tags']
-const QUEUED = [...MESSAGE, 'expires_at', 'receive_count', 'max_receive_count', 'dead_letter_queue']
-
-const TABLES: readonly { readonly name: string; readonly type: StoredType; readonly columns: readonly string[] }[] = [
-  { name: 'queue_messages', type: 'queues', columns: [...QUEUED, 'body'] },
-  { name: 'delayed_messages', type: 'queues', columns: [...QUEUED, 'due_at', 'body'] },
-  { name: 'log_entries', type: 'events_store', columns: [...MESSAGE, 'log_key', 'tombstone', 'body'] },
+const TABLES: readonly { readonly name: MessageTable; readonly type: StoredType }[] = [
+  { name: 'queue_messages', type: 'queues' },
+  { name: 'delayed_messages', type: 'queues' },
+  { name: 'log_entries', type: 'events_store' },
 ]
-
-const TEXTS = new Set(['id', 'client_id', 'metadata', 'tags', 'dead_letter_queue'])
 
 /**
  * Copies the readable rows of a damaged store to a new store in another folder. The damaged store must not be open, and
@@ -110,16 +106,18 @@ function fill(source: Database.Database, draft: string): Pick<Recovery, 'channel
 function copyTable(
   source: Database.Database,
   target: Database.Database,
-  { name, type, columns }: (typeof TABLES)[number],
+  { name, type }: (typeof TABLES)[number],
   channels: RecoveredChannels,
 ): void {
+  const declared: readonly [column: string, declaration: string][] = Object.entries(MESSAGE_TABLES[name])
+  const columns = declared.map(([column]) => column)
   const reader = channelRows(source, name, columns)
   const insert = target.prepare(
     `INSERT OR IGNORE INTO ${name} (key, ${columns.join(', ')}) VALUES (${KEY}, ${columns.map(() => '?').join(', ')})`,
   )
   for (const channel of channels.of(source, name, type)) {
     salvage(reader(channel.id), 1, channel.highest, (row) => {
-      if (!isReadable(row, columns)) return
+      if (!isReadable(row, declared)) return
       const [sequence, ...values] = row
       if (insert.run(channel.id, sequence, ...values).changes === 0) return
       channels.count(channel, name === 'delayed_messages', sequence, Number(row[3]), Number(row[4]))
@@ -128,13 +126,16 @@ function copyTable(
 }
 
 /** Returns whether the values of a row are valid: a damaged page may be readable and contain garbage. */
-function isReadable([sequence, ...values]: SalvagedRow, columns: readonly string[]): boolean {
+function isReadable(
+  [sequence, ...values]: SalvagedRow,
+  declared: readonly (readonly [column: string, declaration: string])[],
+): boolean {
   if (sequence < 1) return false
-  return columns.every((column, i) => {
+  return declared.every(([column, declaration], i) => {
     const value = values[i]
-    if (column === 'body') return value instanceof Uint8Array
-    if (column === 'log_key') return value === null || typeof value === 'string'
-    if (!TEXTS.has(column)) return Number.isSafeInteger(value)
+    if (declaration.startsWith('BLOB')) return value instanceof Uint8Array
+    if (declaration.startsWith('INTEGER')) return Number.isSafeInteger(value)
+    if (value === null) return declaration === 'TEXT'
     return typeof value === 'string' && (column !== 'tags' || areTags(value))
   })
 }

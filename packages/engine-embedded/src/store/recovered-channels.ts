@@ -1,7 +1,7 @@
 import type { StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-import { MAX_CHANNEL_ID, KEY, LAST_SEQUENCE, CHANNEL } from './schema.ts'
+import { MAX_CHANNEL_ID, KEY, LAST_SEQUENCE, CHANNEL } from './keys.ts'
 import type { RangeReader, SalvagedRow } from './salvage.ts'
 import { salvage } from './salvage.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'

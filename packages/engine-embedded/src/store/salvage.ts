@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 
-import { KEY, SEQUENCE } from './schema.ts'
+import { KEY, SEQUENCE } from './keys.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
 
 /** A row as an array. The first value is its key: its sequence, or its id. */

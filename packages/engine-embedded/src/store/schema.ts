@@ -1,3 +1,6 @@
+import type { MessageTable } from './message-rows.ts'
+import { MESSAGE_TABLES } from './message-rows.ts'
+
 /** "SBOX": marks the data file as a Signalbox store. */
 export const APPLICATION_ID = 0x53424f58
 
@@ -9,38 +12,6 @@ export const PAGE_BYTES = 8_192
 
 /** The version of the schema. Increase it with every change to the tables that older code cannot read. */
 export const SCHEMA_VERSION = 1
-
-/**
- * Keys of rows are one integer, `(channel << SEQUENCE_BITS) | sequence`. A channel's rows are therefore adjacent in one
- * B-tree in the order of their sequences, appends need no second index, and reading from a sequence is one seek. 23
- * bits remain for the channel: 8 million channels at a time.
- */
-const SEQUENCE_BITS = 40
-export const MAX_CHANNEL_ID = 2 ** 23 - 1
-
-/** The SQL for a key, `(channel << 40) | sequence`; bind the two numbers in this order. */
-export const KEY = `((? << ${SEQUENCE_BITS}) | ?)`
-/** The SQL for the sequence of a key. */
-export const SEQUENCE = `(key & ${2 ** SEQUENCE_BITS - 1})`
-/** The SQL for the channel of a key. */
-export const CHANNEL = `(key >> ${SEQUENCE_BITS})`
-/** The highest sequence of a key, and the end of a channel's range. */
-export const LAST_SEQUENCE = 2 ** SEQUENCE_BITS - 1
-
-const MESSAGE_COLUMNS = `
-  key INTEGER PRIMARY KEY,
-  id TEXT NOT NULL,
-  client_id TEXT NOT NULL,
-  timestamp INTEGER NOT NULL,
-  size INTEGER NOT NULL,
-  metadata TEXT NOT NULL,
-  tags TEXT NOT NULL`
-
-const QUEUE_COLUMNS = `${MESSAGE_COLUMNS},
-  expires_at INTEGER NOT NULL,
-  receive_count INTEGER NOT NULL,
-  max_receive_count INTEGER NOT NULL,
-  dead_letter_queue TEXT NOT NULL`
 
 /**
  * The positions of durable groups: every entry up to `position` was handled. Stores from before this table get it with
@@ -82,23 +53,14 @@ CREATE TABLE channels (
 );
 
 -- Messages that are deliverable or leased; a delayed one comes here when it is due.
-CREATE TABLE queue_messages (${QUEUE_COLUMNS},
-  body BLOB NOT NULL
-);
+${messageTable('queue_messages')}
 CREATE INDEX queue_messages_expiry ON queue_messages (expires_at) WHERE expires_at > 0;
 
-CREATE TABLE delayed_messages (${QUEUE_COLUMNS},
-  due_at INTEGER NOT NULL,
-  body BLOB NOT NULL
-);
+${messageTable('delayed_messages')}
 CREATE INDEX delayed_messages_due ON delayed_messages (due_at);
 CREATE INDEX delayed_messages_expiry ON delayed_messages (expires_at) WHERE expires_at > 0;
 
-CREATE TABLE log_entries (${MESSAGE_COLUMNS},
-  log_key TEXT,
-  tombstone INTEGER NOT NULL,
-  body BLOB NOT NULL
-);
+${messageTable('log_entries')}
 CREATE INDEX log_entries_tombstones ON log_entries (timestamp) WHERE tombstone = 1;
 
 -- The last entry of each key.
@@ -132,3 +94,8 @@ CREATE TABLE probe (
   filling BLOB NOT NULL
 );
 `
+
+function messageTable(name: MessageTable): string {
+  const columns = Object.entries(MESSAGE_TABLES[name]).map(([column, declaration]) => `${column} ${declaration}`)
+  return `CREATE TABLE ${name} (\n  ${['key INTEGER PRIMARY KEY', ...columns].join(',\n  ')}\n);`
+}

@@ -1,7 +1,7 @@
 import type { StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-import { MAX_CHANNEL_ID } from '../store/schema.ts'
+import { MAX_CHANNEL_ID } from '../store/keys.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import { loadChannels, newChannel } from '../store/stored-channel.ts'
 import { touching } from './damaged.ts'

@@ -1,13 +1,15 @@
 import { TOMBSTONE_MS } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/keys.ts'
+import type { EntryRow } from '../store/message-rows.ts'
+import { entryValues, INSERT_ENTRY } from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touching } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
-import type { AppendOperation, AppendOperationResult, NewEntry } from './operations.ts'
+import type { AppendOperation, AppendOperationResult } from './operations.ts'
 import { RefusedError } from './refusals.ts'
 
 export interface EventsStoreLimits {
@@ -19,7 +21,7 @@ export interface EventsStoreLimits {
 /** The number of rows that one step of retention checks. */
 const STEP = 256
 
-interface EntryRow {
+interface PlacedEntry {
   readonly sequence: number
   readonly size: number
   readonly timestamp: number
@@ -58,9 +60,7 @@ export class EventsStoreOperations {
     this.#deduplication = deduplication
     this.#limits = limits
     this.#leftAlone = leftAlone
-    this.#insert = database.prepare(`
-      INSERT INTO log_entries (key, timestamp, id, client_id, size, metadata, tags, log_key, tombstone, body)
-      VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    this.#insert = database.prepare(INSERT_ENTRY)
     this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
       'SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?',
     )
@@ -71,15 +71,17 @@ export class EventsStoreOperations {
       'DELETE FROM log_keys WHERE channel = ? AND log_key = ? AND sequence = ?',
     )
     const columns = `${SEQUENCE} AS sequence, size, timestamp, log_key AS eventKey`
-    this.#entry = database.prepare<[number, number], EntryRow>(`SELECT ${columns} FROM log_entries WHERE key = ${KEY}`)
-    this.#oldest = database.prepare<[number, number, number, number, number], EntryRow>(
+    this.#entry = database.prepare<[number, number], PlacedEntry>(
+      `SELECT ${columns} FROM log_entries WHERE key = ${KEY}`,
+    )
+    this.#oldest = database.prepare<[number, number, number, number, number], PlacedEntry>(
       `SELECT ${columns} FROM log_entries WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
     )
     this.#delete = database.prepare<[number, number]>(`DELETE FROM log_entries WHERE key = ${KEY}`)
     this.#deleteReplaced = database.prepare<[number, number], { size: number }>(
       `DELETE FROM log_entries WHERE key = ${KEY} RETURNING size`,
     )
-    this.#replaced = database.prepare<[number, number, number, number, number, number], EntryRow>(`
+    this.#replaced = database.prepare<[number, number, number, number, number, number], PlacedEntry>(`
       SELECT ${columns} FROM log_entries
       WHERE key > ${KEY} AND key <= ${KEY} AND log_key IS NOT NULL AND ${SEQUENCE} <>
         (SELECT sequence FROM log_keys WHERE channel = ? AND log_keys.log_key = log_entries.log_key)
@@ -94,8 +96,7 @@ export class EventsStoreOperations {
   /** Appends an entry. @throws RefusedError CONFLICT */
   append({ channel: name, now, entry }: AppendOperation): AppendOperationResult {
     const existing = this.#channels.get('events_store', name)
-    const { deduplicationId, columns } = entry
-    const [id, , , , , key] = columns
+    const { deduplicationId, id, key } = entry
     if (existing && deduplicationId !== undefined) {
       const first = this.#deduplication.find(existing.id, deduplicationId, now)
       if (first) {
@@ -118,13 +119,12 @@ export class EventsStoreOperations {
     return { kind: 'append', channelId: channel.id, sequence, timestamp, duplicateOf: undefined }
   }
 
-  #store(channel: StoredChannel, entry: NewEntry, now: number): { sequence: number; timestamp: number } {
+  #store(channel: StoredChannel, entry: EntryRow, now: number): { sequence: number; timestamp: number } {
     const sequence = channel.lastSequence + 1
     // The clock may be set back, but timestamps in an events store never decrease.
     const timestamp = Math.max(now, channel.lastTimestamp)
-    const { columns } = entry
-    const size = columns[2]
-    this.#insert.run(channel.id, sequence, timestamp, ...columns)
+    const { size } = entry
+    this.#insert.run(channel.id, sequence, timestamp, ...entryValues(entry))
     if (channel.entries === 0) channel.firstSequence = sequence
     channel.entries++
     channel.lastSequence = sequence
@@ -150,7 +150,7 @@ export class EventsStoreOperations {
     if (row) this.#removeRows(channel, [row])
   }
 
-  #removeRows(channel: StoredChannel, rows: readonly EntryRow[]): void {
+  #removeRows(channel: StoredChannel, rows: readonly PlacedEntry[]): void {
     this.#channels.edit(channel)
     for (const { sequence, size, eventKey } of rows) {
       this.#delete.run(channel.id, sequence)
@@ -162,7 +162,7 @@ export class EventsStoreOperations {
     channel.firstSequence = first?.sequence ?? 0
   }
 
-  #oldestRows(channel: StoredChannel, limit: number): EntryRow[] {
+  #oldestRows(channel: StoredChannel, limit: number): PlacedEntry[] {
     return this.#oldest.all(channel.id, 0, channel.id, LAST_SEQUENCE, limit)
   }
 
@@ -171,7 +171,7 @@ export class EventsStoreOperations {
     const limit = channel.maxBytes ?? this.#limits.eventsStoreMaxBytes
     if (limit === 0) return
     while (channel.bytes > limit && channel.entries > 1) {
-      const excess: EntryRow[] = []
+      const excess: PlacedEntry[] = []
       let bytes = channel.bytes
       for (const row of this.#oldestRows(channel, Math.min(STEP, channel.entries - 1))) {
         if (bytes <= limit) break
@@ -231,8 +231,7 @@ export class EventsStoreOperations {
   }
 }
 
-function checkExpected(name: string, { columns, expectLastOfKey }: NewEntry, last: number): void {
-  const key = columns[5]
+function checkExpected(name: string, { key, expectLastOfKey }: EntryRow, last: number): void {
   if (expectLastOfKey === undefined || key === null || expectLastOfKey === last) return
   throw new RefusedError(
     'CONFLICT',

@@ -2,7 +2,7 @@ import type Database from 'better-sqlite3'
 import { Buffer } from 'node:buffer'
 
 import { DEDUPLICATION, DELETED, GROUP_POSITIONS, TOMBSTONES } from '../store/damage.ts'
-import { KEY, LAST_SEQUENCE } from '../store/schema.ts'
+import { KEY, LAST_SEQUENCE } from '../store/keys.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touchingPart } from './damaged.ts'

@@ -1,6 +1,7 @@
 import type { StoredType } from '@signalbox/broker-core/engine'
 
 import type { DamagedPlace } from '../store/damage.ts'
+import type { EntryRow, QueueRow } from '../store/message-rows.ts'
 
 /**
  * The operations that the main thread submits to the writer. Each is atomic; a group of them shares one transaction and
@@ -23,64 +24,19 @@ export type Operation =
   | ProbeOperation
   | ActivityOperation
 
-/**
- * A new message in the order of its row's parameters. Named fields would be copied with their names between the
- * threads.
- */
-export type QueueColumns = readonly [
-  id: string,
-  clientId: string,
-  timestamp: number,
-  /** The bytes of body, metadata and tags. */
-  size: number,
-  metadata: string,
-  /** The tags as JSON; empty for none. */
-  tags: string,
-  /** The time of expiry, in ms since the epoch; 0 is never. */
-  expiresAt: number,
-  maxReceiveCount: number,
-  deadLetterQueue: string,
-  body: Uint8Array,
-]
-
-export interface NewQueueMessage {
-  readonly columns: QueueColumns
-  /** The due time, in ms since the epoch; 0 is immediately. */
-  readonly dueAt: number
-  readonly deduplicationId?: string
-}
-
 /** Stores all messages or none. */
 export interface SendOperation {
   readonly kind: 'send'
   readonly channel: string
   readonly now: number
-  readonly messages: readonly NewQueueMessage[]
-}
-
-/** A new entry, like {@link QueueColumns}. The writer sets the timestamp. */
-export type EntryColumns = readonly [
-  id: string,
-  clientId: string,
-  size: number,
-  metadata: string,
-  tags: string,
-  key: string | null,
-  tombstone: 0 | 1,
-  body: Uint8Array,
-]
-
-export interface NewEntry {
-  readonly columns: EntryColumns
-  readonly expectLastOfKey?: number
-  readonly deduplicationId?: string
+  readonly messages: readonly QueueRow[]
 }
 
 export interface AppendOperation {
   readonly kind: 'append'
   readonly channel: string
   readonly now: number
-  readonly entry: NewEntry
+  readonly entry: EntryRow
 }
 
 /** Removes messages permanently: acknowledged ones, or expired ones. */
@@ -320,7 +276,7 @@ export interface OperationRefusal {
   readonly message: string
   readonly details: Readonly<Record<string, string | number>>
   /** The place of the damage, with `DAMAGED`. */
-  readonly place?: DamagedPlace
+  readonly place?: DamagedPlace | undefined
 }
 
 export type OperationKind = Operation['kind']

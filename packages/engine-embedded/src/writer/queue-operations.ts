@@ -1,9 +1,10 @@
 import type Database from 'better-sqlite3'
 
 import { DELAYED } from '../store/damage.ts'
-import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/schema.ts'
+import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/keys.ts'
+import type { MovedRow, QueueRow } from '../store/message-rows.ts'
+import { deadLetterRow, MOVED_COLUMNS, QUEUE_COLUMNS, QUEUE_PARAMETERS, queueValues } from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
-import { parseTags, tagsJson } from '../store/tags.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { LeftAlone } from './damaged.ts'
 import { touching, touchingPart } from './damaged.ts'
@@ -11,7 +12,6 @@ import type { Deduplication } from './deduplication.ts'
 import type {
   ExpireDelayedOperation,
   ExpireDelayedOperationResult,
-  NewQueueMessage,
   PlacedMessage,
   PromoteOperation,
   PromoteOperationResult,
@@ -34,26 +34,12 @@ export interface QueueLimits {
   readonly queueMaxBytes: number
 }
 
-const MESSAGE =
-  'key, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count, max_receive_count, dead_letter_queue'
-
 const rangeOf = (table: string): string =>
   `SELECT ${SEQUENCE} AS sequence FROM ${table} WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`
 
 interface PlaceRow {
   readonly channel: number
   readonly sequence: number
-}
-
-/** A message to move to a dead-letter queue. */
-interface DeadRow {
-  readonly id: string
-  readonly clientId: string
-  readonly timestamp: number
-  readonly metadata: string
-  readonly tags: string
-  readonly size: number
-  readonly body: Uint8Array
 }
 
 /** The writer's operations on queues. Each checks before it writes, so that a refused one writes nothing. */
@@ -87,10 +73,10 @@ export class QueueOperations {
     this.#leftAlone = leftAlone
     this.#rows = new QueueRows(database)
     this.#insertDelayed = database.prepare(
-      `INSERT INTO delayed_messages (${MESSAGE}, body, due_at) VALUES (${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?)`,
+      `INSERT INTO delayed_messages (${QUEUE_COLUMNS}, due_at) VALUES (${QUEUE_PARAMETERS}, ?)`,
     )
-    this.#select = database.prepare<[number, number], DeadRow>(
-      `SELECT id, client_id AS clientId, timestamp, metadata, tags, size, body FROM queue_messages WHERE key = ${KEY}`,
+    this.#select = database.prepare<[number, number], MovedRow>(
+      `SELECT ${MOVED_COLUMNS} FROM queue_messages WHERE key = ${KEY}`,
     )
     this.#setReceiveCount = database.prepare<[number, number, number]>(
       `UPDATE queue_messages SET receive_count = ? WHERE key = ${KEY}`,
@@ -100,7 +86,7 @@ export class QueueOperations {
       SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM delayed_messages
       WHERE due_at <= ? AND ${notLeftAlone} ORDER BY due_at, key LIMIT ?`)
     this.#promote = database.prepare<[number, number]>(
-      `INSERT INTO queue_messages (${MESSAGE}, body) SELECT ${MESSAGE}, body FROM delayed_messages WHERE key = ${KEY}`,
+      `INSERT INTO queue_messages (${QUEUE_COLUMNS}) SELECT ${QUEUE_COLUMNS} FROM delayed_messages WHERE key = ${KEY}`,
     )
     this.#deleteDelayed = database.prepare<[number, number], { size: number }>(
       `DELETE FROM delayed_messages WHERE key = ${KEY} RETURNING size`,
@@ -137,7 +123,7 @@ export class QueueOperations {
     const existing = this.#channels.get('queues', name)
     const single = messages.length === 1 ? messages[0] : undefined
     if (single && single.deduplicationId === undefined) {
-      this.#checkLimits(name, existing, 1, single.columns[3])
+      this.#checkLimits(name, existing, 1, single.size)
       const channel = this.#channels.editOrCreate('queues', name)
       return {
         kind: 'send',
@@ -152,34 +138,34 @@ export class QueueOperations {
   #sendMany(
     name: string,
     existing: StoredChannel | undefined,
-    messages: readonly NewQueueMessage[],
+    messages: readonly QueueRow[],
     now: number,
   ): SendOperationResult {
     const ids = new Set<string>()
     let count = 0
     let bytes = 0
-    for (const { deduplicationId, columns } of messages) {
+    for (const { deduplicationId, size } of messages) {
       if (deduplicationId !== undefined) {
         if (ids.has(deduplicationId)) continue
         ids.add(deduplicationId)
         if (existing && this.#deduplication.find(existing.id, deduplicationId, now)) continue
       }
       count++
-      bytes += columns[3]
+      bytes += size
     }
     if (count > 0) this.#checkLimits(name, existing, count, bytes)
     const channel = this.#channels.editOrCreate('queues', name)
     const sequences: number[] = []
     const duplicates: (string | undefined)[] = []
     for (const message of messages) {
-      const { deduplicationId, columns } = message
+      const { deduplicationId, id } = message
       const first =
         deduplicationId === undefined ? undefined : this.#deduplication.find(channel.id, deduplicationId, now)
       const sequence = first?.sequence ?? this.#store(channel, message, now)
       sequences.push(sequence)
       duplicates.push(first?.id)
       if (deduplicationId !== undefined && !first) {
-        this.#deduplication.remember(channel.id, deduplicationId, { sequence, id: columns[0], timestamp: now })
+        this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp: now })
       }
     }
     return { kind: 'send', channelId: channel.id, sequences, duplicates }
@@ -207,15 +193,14 @@ export class QueueOperations {
     }
   }
 
-  #store(channel: StoredChannel, message: NewQueueMessage, now: number): number {
-    const { columns, dueAt } = message
-    const size = columns[3]
+  #store(channel: StoredChannel, message: QueueRow, now: number): number {
+    const { size, dueAt } = message
     const sequence = channel.lastSequence + 1
     if (dueAt === 0) {
-      this.#rows.insert(channel.id, sequence, columns)
+      this.#rows.insert(channel.id, sequence, message)
       channel.entries++
     } else {
-      this.#insertDelayed.run(channel.id, sequence, ...columns, dueAt)
+      this.#insertDelayed.run(channel.id, sequence, ...queueValues(message), dueAt)
       channel.delayed++
     }
     channel.lastSequence = sequence
@@ -259,19 +244,18 @@ export class QueueOperations {
     const row = touching(from, () => this.#select.get(from.id, release.sequence))
     if (!row) return undefined
     const tags = {
-      ...touching(from, () => parseTags(row.tags)),
       dlq_source: from.name,
       dlq_reason: 'max_receive_count',
       dlq_receive_count: String(release.receiveCount),
     }
+    const dead = touching(from, () => deadLetterRow(row, tags))
     this.#channels.edit(from)
     this.#rows.delete(from, release.sequence)
     from.deadLettered++
     const to = this.#channels.editOrCreate('queues', release.deadLetterQueue)
     const sequence = to.lastSequence + 1
-    const { id, clientId, timestamp, size, metadata, body } = row
     touching(to, () => {
-      this.#rows.insert(to.id, sequence, [id, clientId, timestamp, size, metadata, tagsJson(tags), 0, 0, '', body])
+      this.#rows.insert(to.id, sequence, dead)
       // Flushes now, so that damage in the collected rows is not attributed to this message.
       this.#rows.flush()
     })

@@ -1,18 +1,20 @@
 import type Database from 'better-sqlite3'
 
-import { KEY } from '../store/schema.ts'
+import { KEY } from '../store/keys.ts'
+import type { QueueRow } from '../store/message-rows.ts'
+import {
+  addPlainValues,
+  isPlain,
+  PLAIN_PARAMETERS,
+  PLAIN_VALUES,
+  QUEUE_COLUMNS,
+  QUEUE_PARAMETERS,
+  queueValues,
+} from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
-import type { QueueColumns } from './operations.ts'
-
-const COLUMNS =
-  'key, id, client_id, timestamp, size, metadata, tags, expires_at, receive_count, max_receive_count, dead_letter_queue, body'
 
 /** The number of rows in one `INSERT`. A row costs a quarter less than with one statement each. */
 const ROWS = 8
-
-/** The columns that most messages need; only these are bound for a plain row. */
-const PLAIN_ROW = `(${KEY}, ?, ?, ?, ?, '', '', 0, 0, 0, '', ?)`
-const PLAIN_VALUES = 7
 
 /**
  * The rows of `queue_messages` that the operations of one transaction insert and delete, collected so that several
@@ -30,11 +32,13 @@ export class QueueRows {
   #deletions = new Map<StoredChannel, number[]>()
 
   constructor(database: Database.Database) {
-    const insert = (rows: string): Database.Statement =>
-      database.prepare(`INSERT INTO queue_messages (${COLUMNS}) VALUES ${rows}`)
-    this.#insert = insert(`(${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)`)
-    this.#insertPlain = insert(PLAIN_ROW)
-    this.#insertSeveral = insert(Array(ROWS).fill(PLAIN_ROW).join(', '))
+    const insert = (parameters: string, rows = 1): Database.Statement =>
+      database.prepare(
+        `INSERT INTO queue_messages (${QUEUE_COLUMNS}) VALUES ${Array(rows).fill(`(${parameters})`).join(', ')}`,
+      )
+    this.#insert = insert(QUEUE_PARAMETERS)
+    this.#insertPlain = insert(PLAIN_PARAMETERS)
+    this.#insertSeveral = insert(PLAIN_PARAMETERS, ROWS)
     this.#delete = database.prepare<[number, number], { size: number }>(
       `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size`,
     )
@@ -45,14 +49,12 @@ export class QueueRows {
     this.#deleteRange = database.prepare<[number, number, number, number]>(`DELETE FROM queue_messages WHERE ${range}`)
   }
 
-  insert(channelId: number, sequence: number, columns: QueueColumns): void {
-    const [id, clientId, timestamp, size, metadata, tags, expiresAt, maxReceiveCount, deadLetterQueue, body] = columns
-    const plain = metadata === '' && tags === '' && expiresAt === 0 && maxReceiveCount === 0 && deadLetterQueue === ''
-    if (!plain) {
-      this.#insert.run(channelId, sequence, ...columns)
+  insert(channelId: number, sequence: number, row: QueueRow): void {
+    if (!isPlain(row)) {
+      this.#insert.run(channelId, sequence, ...queueValues(row))
       return
     }
-    this.#values.push(channelId, sequence, id, clientId, timestamp, size, body)
+    addPlainValues(this.#values, channelId, sequence, row)
     if (this.#values.length === ROWS * PLAIN_VALUES) {
       const values = this.#values
       this.#values = []
