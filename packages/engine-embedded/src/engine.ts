@@ -1,9 +1,10 @@
 import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core/engine'
 
-import { ChannelRegistry } from './channel-registry.ts'
 import type { LiveChannel } from './channel-registry.ts'
+import { ChannelRegistry } from './channel-registry.ts'
 import { EmbeddedChannels } from './channels.ts'
 import { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
+import { EmbeddedEvents } from './events.ts'
 import type { EmbeddedEngineOptions, Retries, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import { EmbeddedQueues } from './queues/embedded-queues.ts'
@@ -12,10 +13,9 @@ import type { DamagedChannel } from './store/damage.ts'
 import { DELAYED } from './store/damage.ts'
 import { RETRIES, Store } from './store/store.ts'
 import { loadChannels } from './store/stored-channel.ts'
-import { EmbeddedEvents } from './events.ts'
 import type { ActivityOperation } from './writer/operations.ts'
 import type { GroupReply } from './writer/thread-messages.ts'
-import { prepareWriterThread } from './writer/worker-entry.ts'
+import { prepareWriterThread } from './writer/writer.ts'
 
 /** The longest time until delivery counts are stored, in ms. They are also stored with each write. */
 const ACTIVITY_MS = 1_000

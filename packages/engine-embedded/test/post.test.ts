@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 
 import type { EntryRow, QueueRow } from '../src/store/message-rows.ts'
 import type { Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
-import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/post.ts'
+import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/thread-messages.ts'
 
 function send(channel: string, id: string, body: Uint8Array, more: Partial<QueueRow> = {}) {
   const message: QueueRow = {

@@ -1,10 +1,10 @@
+import { expect, test } from 'vitest'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
 
-import { isFatal } from '../src/store/sqlite-code.ts'
-import { WalFile } from '../src/writer/wal-file.ts'
+import { isFatal } from '../src/store/sqlite.ts'
+import { WalFile } from '../src/writer/wal.ts'
 
 test('WAL - a sync that works throws nothing', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'signalbox-wal-'))

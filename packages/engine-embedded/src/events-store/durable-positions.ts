@@ -4,7 +4,7 @@ import { GROUP_POSITIONS } from '../store/damage.ts'
 import type { Store } from '../store/store.ts'
 import type { GroupPosition } from '../writer/operations.ts'
 import type { EventsStoreFeed } from './events-store-feed.ts'
-import type { EventsStoreGroup } from './events-store-group.ts'
+import type { EventsStoreGroup } from './events-store-subscribers.ts'
 
 /**
  * The time that a changed position waits to be stored, in ms: the positions of all groups share one operation, so that

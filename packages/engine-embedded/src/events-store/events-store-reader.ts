@@ -3,9 +3,8 @@ import { ResultSize } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import type { LiveChannel } from '../channel-registry.ts'
-import { KEY, LAST_SEQUENCE, SEQUENCE } from '../store/keys.ts'
 import type { ReadEntryRow } from '../store/message-rows.ts'
-import { READ_ENTRY_COLUMNS, readEvent } from '../store/message-rows.ts'
+import { KEY, LAST_SEQUENCE, READ_ENTRY_COLUMNS, readEvent, SEQUENCE } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
 
 /** An entry with its size in bytes, as counters use it. */

@@ -19,13 +19,12 @@ import { queueRow, sentMessage, unreadMessage } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
 import type { PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
-import { oldestWaiting, peekQueue } from './peek.ts'
-import { purgeQueue } from './purge.ts'
-import { Queue } from './queue.ts'
 import { QueueClock } from './queue-clock.ts'
+import { oldestWaiting, peekQueue, purgeQueue } from './queue-contents.ts'
 import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
+import type { Waiter } from './queue.ts'
+import { Queue } from './queue.ts'
 import { LeaseSettlement } from './settlement.ts'
-import { WaitingReceivers } from './waiting-receivers.ts'
 
 /** The queues of the embedded engine. Messages are on disk; data for delivery is in memory. */
 export class EmbeddedQueues implements QueueEngine {
@@ -307,5 +306,80 @@ export class EmbeddedQueues implements QueueEngine {
     }
     await this.#settlement.returnAll()
     this.#leases.close()
+  }
+}
+
+const MAX_TIMEOUT_MS = 2 ** 31 - 1
+
+/** The receivers that wait on queues, and the delivery of new messages to them. */
+class WaitingReceivers {
+  readonly #registry: ChannelRegistry
+  /** Queues that may have messages for waiting receivers after all results of a group are applied. */
+  #toServe = new Set<Queue>()
+
+  constructor(registry: ChannelRegistry) {
+    this.#registry = registry
+  }
+
+  /** Waits for messages; resolves with an empty list after the time-out. */
+  wait(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    const { signal, waitMs } = options
+    const { promise, resolve, reject } = Promise.withResolvers<readonly QueueDelivery[]>()
+    const end = (): void => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+      entry.remove()
+      this.#count(queue)
+    }
+    const waiter: Waiter = {
+      options,
+      resolve: (deliveries) => {
+        end()
+        resolve(deliveries)
+      },
+      reject: (error) => {
+        end()
+        reject(error)
+      },
+    }
+    const onAbort = (): void => waiter.reject(signal?.reason)
+    // Not unref'd: a caller awaits it, and its time is bounded.
+    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
+    signal?.addEventListener('abort', onAbort)
+    const entry = queue.waiters.add(waiter)
+    this.#count(queue)
+    return promise
+  }
+
+  #count({ channel, waiters }: Queue): void {
+    if (!channel) return
+    channel.subscribers = waiters.size
+    this.#registry.touch(channel)
+  }
+
+  /** Serves the receivers in the order of their calls, after all results of a group were applied. */
+  serveSoon(queue: Queue): void {
+    if (queue.waiters.size === 0) return
+    if (this.#toServe.size === 0) queueMicrotask(() => this.#serveAll())
+    this.#toServe.add(queue)
+  }
+
+  #serveAll(): void {
+    const queues = this.#toServe
+    this.#toServe = new Set()
+    for (const queue of queues) serve(queue)
+  }
+}
+
+function serve(queue: Queue): void {
+  // A receiver that was served, or that failed, leaves the set.
+  for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
+    try {
+      const leases = queue.take(waiter.options)
+      if (leases.length === 0) return
+      waiter.resolve(queue.deliver(leases))
+    } catch (error) {
+      waiter.reject(error)
+    }
   }
 }

@@ -11,7 +11,7 @@ const EXPIRY_SWEEP_MS = 1_000
 /** The number of messages handled at once. */
 const STEP = 500
 
-export interface QueueClockEvents {
+interface QueueClockEvents {
   arrived(messages: readonly PlacedMessage[]): void
   /** Handles messages past their expiry, given by their channels' ids. Leased ones are not affected. */
   expired(messages: readonly { channel: number; sequence: number }[]): void

@@ -1,10 +1,9 @@
 import type Database from 'better-sqlite3'
 
 import type { LiveChannel } from '../channel-registry.ts'
-import { CHANNEL, KEY, SEQUENCE } from '../store/keys.ts'
 import { DELAYED, EXPIRY } from '../store/damage.ts'
 import type { QueuedMessage, ReadRow } from '../store/message-rows.ts'
-import { READ_COLUMNS, readMessage } from '../store/message-rows.ts'
+import { CHANNEL, KEY, READ_COLUMNS, readMessage, SEQUENCE } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
 
 /** The maximum size of a body that is read with its page, in bytes; larger ones are read at delivery. */

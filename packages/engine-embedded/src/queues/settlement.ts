@@ -10,7 +10,7 @@ import { isExpired } from './queue.ts'
 import type { Queue } from './queue.ts'
 import type { QueuedMessage } from '../store/message-rows.ts'
 
-export interface SettlementContext {
+interface SettlementContext {
   readonly registry: ChannelRegistry
   readonly store: Store
   readonly leases: Leases<Queue>

@@ -3,7 +3,7 @@ import { BrokerError } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { EmbeddedEngineProblem } from '../options.ts'
-import { sqliteCode } from './sqlite-code.ts'
+import { sqliteCode } from './sqlite.ts'
 
 /** A channel with rows that cannot be read. */
 export interface DamagedChannel {

@@ -5,18 +5,14 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 import { EmbeddedEngineError } from '../errors.ts'
+import { openSource } from './backup.ts'
 import { makeFolder, storeFiles, syncPath } from './files.ts'
-import { StoreLock } from './lock.ts'
-import { createDataFile } from './prepare-store.ts'
 import type { MessageTable } from './message-rows.ts'
-import { MESSAGE_TABLES, parseTags } from './message-rows.ts'
-import { copyPositions } from './recovered-positions.ts'
-import { RecoveredChannels } from './recovered-channels.ts'
-import { CHANNEL, KEY, SEQUENCE } from './keys.ts'
-import type { SalvagedRow } from './salvage.ts'
-import { channelRows, salvage } from './salvage.ts'
-import { openSource } from './source.ts'
-import { isFull } from './sqlite-code.ts'
+import { CHANNEL, KEY, MESSAGE_TABLES, parseTags, SEQUENCE } from './message-rows.ts'
+import { createDataFile, StoreLock } from './prepare-store.ts'
+import type { SalvagedRow } from './recovered-channels.ts'
+import { channelRows, RecoveredChannels, salvage } from './recovered-channels.ts'
+import { isDamage, isFull, isHopeless, sqliteCode } from './sqlite.ts'
 
 /** The result of a recovery. */
 export interface Recovery {
@@ -151,4 +147,41 @@ function areTags(json: string): boolean {
 function unwritable(file: string, reason: string, cause?: unknown): EmbeddedEngineError {
   const problem = `cannot write the recovered store: ${file}: ${reason}`
   return new EmbeddedEngineError('RECOVERY_UNWRITABLE', problem, file, { cause })
+}
+
+interface PositionRow {
+  readonly channel: unknown
+  readonly name: unknown
+  readonly position: unknown
+  readonly usedAt: unknown
+}
+
+/**
+ * Copies the readable positions of durable groups; returns a report if some could not be read. Such a group starts
+ * again where its next subscriber asks. Call it after the messages were copied.
+ */
+function copyPositions(source: Database.Database, target: Database.Database, channels: RecoveredChannels): string[] {
+  const insert = target.prepare(
+    'INSERT OR IGNORE INTO group_positions (channel, name, position, used_at) VALUES (?, ?, ?, ?)',
+  )
+  try {
+    // Stores from before this table do not have it.
+    const table = source.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'group_positions'")
+    if (!table.get()) return []
+    const rows = source.prepare<[], PositionRow>(
+      'SELECT channel, name, position, used_at AS usedAt FROM group_positions',
+    )
+    for (const { channel, name, position, usedAt } of rows.iterate()) {
+      if (!isWhole(channel) || !isWhole(position) || !isWhole(usedAt) || typeof name !== 'string') continue
+      if (channels.hasEventsStore(channel)) insert.run(channel, name, position, usedAt)
+    }
+    return []
+  } catch (error) {
+    if (!isDamage(error) && !isHopeless(sqliteCode(error))) throw error
+    return ['positions of durable groups: some could not be read']
+  }
+}
+
+function isWhole(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0
 }

@@ -6,17 +6,16 @@ import { stat } from 'node:fs/promises'
 
 import type { Retries, Settings } from '../options.ts'
 import type { ActivityOperation, OperationKind, OperationOf, ResultOf } from '../writer/operations.ts'
+import { Reserve } from '../writer/space.ts'
 import type { GroupReply, WriterSettings } from '../writer/thread-messages.ts'
-import { Reserve } from '../writer/reserve.ts'
 import { Writer } from '../writer/writer.ts'
-import { openReadConnection } from './connections.ts'
 import type { DamagedChannel, DamagedPlace } from './damage.ts'
 import { Damage, damageReason } from './damage.ts'
 import type { StoreFiles } from './files.ts'
 import { storeFiles } from './files.ts'
-import type { StoreLock } from './lock.ts'
+import type { StoreLock } from './prepare-store.ts'
 import { prepareStore } from './prepare-store.ts'
-import { isDamage, isHopeless, sqliteCode } from './sqlite-code.ts'
+import { isDamage, isHopeless, openReadConnection, sqliteCode } from './sqlite.ts'
 
 /**
  * The intervals of probes for disk space, in ms: in general, and on a full disk. The first probe creates the reserve
@@ -30,7 +29,7 @@ export const RETRIES: Retries = { firstMs: 100, lastMs: 5_000, limit: 10, steady
 const STAYS_CLOSED =
   'the store stays closed. Check the disk and start the server again; if the store is damaged, run "signalbox recover" to copy the readable messages'
 
-export interface StoreEvents {
+interface StoreEvents {
   /** Handles a durable group. Called before the operations' own results are applied. */
   group(reply: GroupReply): void
   activity(): ActivityOperation | undefined

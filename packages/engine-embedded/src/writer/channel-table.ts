@@ -1,10 +1,10 @@
 import type { StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-import { MAX_CHANNEL_ID } from '../store/keys.ts'
+import { MAX_CHANNEL_ID } from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import { loadChannels, newChannel } from '../store/stored-channel.ts'
-import { touching } from './damaged.ts'
+import { touching } from './refusals.ts'
 
 /**
  * Every stored channel with its counters, in the writer's memory. Operations change the objects; {@link flush} writes

@@ -1,7 +1,7 @@
 import { DEDUPLICATION_MS } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
-export interface FirstSend {
+interface FirstSend {
   readonly sequence: number
   readonly id: string
   readonly timestamp: number

@@ -1,17 +1,16 @@
 import type Database from 'better-sqlite3'
 
+import { isDamage, isFatal, isFull } from '../store/sqlite.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
-import { isDamage, isFatal, isFull } from '../store/sqlite-code.ts'
 import type { ChannelTable } from './channel-table.ts'
-import type { LeftAlone } from './damaged.ts'
-import { DamagedError, placeOf } from './damaged.ts'
 import type { OperationRunner } from './operation-runner.ts'
 import type { Operation, OperationRefusal, Result } from './operations.ts'
-import type { GroupReply } from './thread-messages.ts'
-import { packResults } from './post.ts'
-import { RefusedError, refusalOf } from './refusals.ts'
+import type { LeftAlone } from './refusals.ts'
+import { DamagedError, placeOf, refusalOf, RefusedError } from './refusals.ts'
 import type { Space } from './space.ts'
-import type { WalFile } from './wal-file.ts'
+import type { GroupReply } from './thread-messages.ts'
+import { packResults } from './thread-messages.ts'
+import type { WalFile } from './wal.ts'
 
 const FULL: OperationRefusal = { kind: 'refused', code: 'DISK_FULL', message: 'the disk is full', details: {} }
 

@@ -2,14 +2,13 @@ import type Database from 'better-sqlite3'
 import { Buffer } from 'node:buffer'
 
 import { DEDUPLICATION, DELETED, GROUP_POSITIONS, TOMBSTONES } from '../store/damage.ts'
-import { KEY, LAST_SEQUENCE } from '../store/keys.ts'
+import { KEY, LAST_SEQUENCE } from '../store/message-rows.ts'
 import type { ChannelTable } from './channel-table.ts'
-import type { LeftAlone } from './damaged.ts'
-import { touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
-import type { EventsStoreOperations } from './events-store-operations.ts'
-import type { GroupPositions } from './group-positions.ts'
+import type { EventsStoreOperations, GroupPositions } from './events-store-operations.ts'
 import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
+import type { LeftAlone } from './refusals.ts'
+import { touchingPart } from './refusals.ts'
 
 /** The number of rows of deleted channels removed in one step: about 10 ms of work. */
 const GARBAGE_STEP = 2_000

@@ -149,7 +149,7 @@ export interface SweepOperation {
 }
 
 /** Writes and removes a little data, to find out whether the disk accepts writes. */
-export interface ProbeOperation {
+interface ProbeOperation {
   readonly kind: 'probe'
 }
 

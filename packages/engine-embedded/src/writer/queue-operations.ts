@@ -1,13 +1,20 @@
 import type Database from 'better-sqlite3'
 
 import { DELAYED } from '../store/damage.ts'
-import { CHANNEL, KEY, LAST_SEQUENCE, SEQUENCE } from '../store/keys.ts'
 import type { MovedRow, QueueRow } from '../store/message-rows.ts'
-import { deadLetterRow, MOVED_COLUMNS, QUEUE_COLUMNS, QUEUE_PARAMETERS, queueValues } from '../store/message-rows.ts'
+import {
+  CHANNEL,
+  deadLetterRow,
+  KEY,
+  LAST_SEQUENCE,
+  MOVED_COLUMNS,
+  QUEUE_COLUMNS,
+  QUEUE_PARAMETERS,
+  queueValues,
+  SEQUENCE,
+} from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import type { ChannelTable } from './channel-table.ts'
-import type { LeftAlone } from './damaged.ts'
-import { touching, touchingPart } from './damaged.ts'
 import type { Deduplication } from './deduplication.ts'
 import type {
   ExpireDelayedOperation,
@@ -26,9 +33,10 @@ import type {
   SettleOperationResult,
 } from './operations.ts'
 import { QueueRows } from './queue-rows.ts'
-import { RefusedError } from './refusals.ts'
+import type { LeftAlone } from './refusals.ts'
+import { RefusedError, touching, touchingPart } from './refusals.ts'
 
-export interface QueueLimits {
+interface QueueLimits {
   /** The maximum number of messages in a queue; 0 is unlimited. */
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number

@@ -1,10 +1,10 @@
 import type Database from 'better-sqlite3'
 
-import { KEY } from '../store/keys.ts'
 import type { QueueRow } from '../store/message-rows.ts'
 import {
   addPlainValues,
   isPlain,
+  KEY,
   PLAIN_PARAMETERS,
   PLAIN_VALUES,
   QUEUE_COLUMNS,

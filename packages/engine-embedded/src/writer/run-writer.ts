@@ -1,20 +1,17 @@
 import Database from 'better-sqlite3'
 import { isMainThread, parentPort, receiveMessageOnPort } from 'node:worker_threads'
 
-import { openWriteConnection } from '../store/connections.ts'
 import { damageReason, FREE_SPACE } from '../store/damage.ts'
-import { isFull, sqliteCode } from '../store/sqlite-code.ts'
+import { isFull, openWriteConnection, sqliteCode } from '../store/sqlite.ts'
 import { ChannelTable } from './channel-table.ts'
-import { Checkpointer } from './checkpointer.ts'
-import { LeftAlone } from './damaged.ts'
 import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation } from './operations.ts'
+import { LeftAlone } from './refusals.ts'
+import { Reserve, Space } from './space.ts'
 import type { WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
-import { unpackOperations } from './post.ts'
-import { Reserve } from './reserve.ts'
-import { Space } from './space.ts'
-import { WalFile } from './wal-file.ts'
+import { unpackOperations } from './thread-messages.ts'
+import { Checkpointer, WalFile } from './wal.ts'
 
 /**
  * The maximum number of operations in one commit. Further ones wait for the next commit, so that the first operation of

@@ -1,6 +1,17 @@
 import type { DamagedPlace } from '../store/damage.ts'
+import type { EntryRow, QueueRow } from '../store/message-rows.ts'
+import type { PackedEntryRows, PackedQueueRows, Texts } from '../store/packed-rows.ts'
+import { entryRowAt, packEntryRows, packQueueRows, packTexts, queueRowAt, textAt } from '../store/packed-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
-import type { PackedResults, Post } from './post.ts'
+import type {
+  AppendOperation,
+  Operation,
+  OperationRefusal,
+  Result,
+  SendOperation,
+  SettleOperation,
+  SettleOperationResult,
+} from './operations.ts'
 
 /** The settings of the writer. */
 export interface WriterSettings {
@@ -33,7 +44,7 @@ export type WriterRequest = Post | { readonly close: true }
 export type WriterReply = ReadyReply | GroupReply | DamagedReply | FailedReply | { readonly kind: 'closed' }
 
 /** The store is open, and the writer accepts operations. */
-export interface ReadyReply {
+interface ReadyReply {
   readonly kind: 'ready'
   /** `true` if the disk is full: no messages are accepted yet. */
   readonly full: boolean
@@ -55,15 +66,216 @@ export interface GroupReply {
 }
 
 /** Damage without a refused operation. */
-export interface DamagedReply {
+interface DamagedReply {
   readonly kind: 'damaged'
   readonly place: DamagedPlace
   readonly reason: string
 }
 
 /** The connection was closed; the outcome of running operations is unknown. */
-export interface FailedReply {
+interface FailedReply {
   readonly kind: 'failed'
   readonly code: string
   readonly message: string
+}
+
+/**
+ * Operations in the form in which they are posted to the thread. Nearly all are sends of small messages, appends of
+ * small entries, and settlements of one message: those are packed as columns. Other operations are cloned.
+ */
+interface Post {
+  /** The kind of each operation: `SEND`, `SETTLE`, `APPEND`, or 0 for others. */
+  readonly kinds: Uint8Array
+  readonly sends: PackedSends | undefined
+  readonly appends: PackedAppends | undefined
+  readonly settlements: PackedSettlements | undefined
+  readonly others: readonly Operation[]
+}
+
+interface PackedSends {
+  readonly channel: Texts
+  /** The number of messages of each send; undefined if each has one. */
+  readonly counts: Uint32Array | undefined
+  readonly rows: PackedQueueRows
+}
+
+interface PackedAppends {
+  readonly channel: Texts
+  readonly now: Float64Array
+  readonly rows: PackedEntryRows
+}
+
+interface PackedSettlements {
+  readonly channel: Texts
+  /** {@link SETTLEMENT_NUMBERS} numbers for each: the channel's id, the sequence, 1 for expired. */
+  readonly numbers: Float64Array
+}
+
+const SEND = 1
+const SETTLE = 2
+const APPEND = 3
+
+const SETTLEMENT_NUMBERS = 3
+
+/** The maximum size of a packed body, in bytes. Larger bodies are cloned: packing them would block the event loop. */
+const SMALL_BODY = 16 * 1024
+
+export function packOperations(operations: readonly Operation[]): Post {
+  const kinds = new Uint8Array(operations.length)
+  const others: Operation[] = []
+  const sends: SendOperation[] = []
+  const appends: AppendOperation[] = []
+  const settlements: SettleOperation[] = []
+  for (const [i, operation] of operations.entries()) {
+    if (operation.kind === 'send' && operation.messages.every(isSmall)) {
+      kinds[i] = SEND
+      sends.push(operation)
+    } else if (operation.kind === 'append' && isSmall(operation.entry)) {
+      kinds[i] = APPEND
+      appends.push(operation)
+    } else if (operation.kind === 'settle' && operation.sequences.length === 1) {
+      kinds[i] = SETTLE
+      settlements.push(operation)
+    } else {
+      others.push(operation)
+    }
+  }
+  return {
+    kinds,
+    sends: sends.length === 0 ? undefined : packSends(sends),
+    appends: appends.length === 0 ? undefined : packAppends(appends),
+    settlements: settlements.length === 0 ? undefined : packSettlements(settlements),
+    others,
+  }
+}
+
+function isSmall({ body }: QueueRow | EntryRow): boolean {
+  return body.byteLength <= SMALL_BODY
+}
+
+export function unpackOperations({ kinds, sends, appends, settlements, others }: Post): Operation[] {
+  const operations: Operation[] = []
+  let other = 0
+  let send = 0
+  let row = 0
+  let append = 0
+  let settlement = 0
+  for (const kind of kinds) {
+    if (kind === SEND && sends) {
+      const operation = sendAt(sends, send++, row)
+      row += operation.messages.length
+      operations.push(operation)
+    } else if (kind === APPEND && appends) {
+      operations.push(appendAt(appends, append++))
+    } else if (kind === SETTLE && settlements) {
+      operations.push(settlementAt(settlements, settlement++))
+    } else {
+      const operation = others[other++]
+      if (operation) operations.push(operation)
+    }
+  }
+  return operations
+}
+
+function packSends(sends: readonly SendOperation[]): PackedSends {
+  const rows: QueueRow[] = []
+  for (const { messages } of sends) for (const message of messages) rows.push(message)
+  return {
+    channel: packTexts(sends, ({ channel }) => channel),
+    counts: rows.length === sends.length ? undefined : Uint32Array.from(sends, ({ messages }) => messages.length),
+    rows: packQueueRows(rows),
+  }
+}
+
+/** @param first The first of its rows */
+function sendAt({ channel, counts, rows }: PackedSends, send: number, first: number): SendOperation {
+  const message = queueRowAt(rows, first)
+  const messages = [message]
+  const count = counts?.[send] ?? 1
+  for (let row = first + 1; row < first + count; row++) messages.push(queueRowAt(rows, row))
+  return { kind: 'send', channel: textAt(channel, send), now: message.timestamp, messages }
+}
+
+function packAppends(appends: readonly AppendOperation[]): PackedAppends {
+  return {
+    channel: packTexts(appends, ({ channel }) => channel),
+    now: Float64Array.from(appends, ({ now }) => now),
+    rows: packEntryRows(appends.map(({ entry }) => entry)),
+  }
+}
+
+function appendAt({ channel, now, rows }: PackedAppends, append: number): AppendOperation {
+  return { kind: 'append', channel: textAt(channel, append), now: now[append] ?? 0, entry: entryRowAt(rows, append) }
+}
+
+function packSettlements(settlements: readonly SettleOperation[]): PackedSettlements {
+  const numbers = new Float64Array(settlements.length * SETTLEMENT_NUMBERS)
+  let at = 0
+  for (const { channelId, sequences, expired } of settlements) {
+    numbers[at++] = channelId
+    numbers[at++] = sequences[0] ?? 0
+    numbers[at++] = expired ? 1 : 0
+  }
+  return { channel: packTexts(settlements, ({ channel }) => channel), numbers }
+}
+
+function settlementAt({ channel, numbers }: PackedSettlements, row: number): SettleOperation {
+  const at = row * SETTLEMENT_NUMBERS
+  return {
+    kind: 'settle',
+    channel: textAt(channel, row),
+    channelId: numbers[at] ?? 0,
+    sequences: [numbers[at + 1] ?? 0],
+    expired: numbers[at + 2] === 1,
+  }
+}
+
+/** The results of a group in the form in which they are posted back; see {@link Post}. */
+interface PackedResults {
+  /**
+   * Two numbers for each result: the channel's id and the sequence of a plain send; or `SETTLED` or `LISTED`, and 0.
+   */
+  readonly numbers: Float64Array
+  readonly others: readonly (Result | OperationRefusal)[]
+}
+
+const SETTLED = 0
+const LISTED = -1
+
+const settled: SettleOperationResult = { kind: 'settle' }
+
+export function packResults(results: readonly (Result | OperationRefusal)[]): PackedResults {
+  const numbers = new Float64Array(results.length * 2)
+  const others: (Result | OperationRefusal)[] = []
+  let at = 0
+  for (const result of results) {
+    if (result.kind === 'send' && result.sequences.length === 1 && !result.duplicates) {
+      numbers[at] = result.channelId
+      numbers[at + 1] = result.sequences[0] ?? 0
+    } else if (result.kind === 'settle') {
+      numbers[at] = SETTLED
+    } else {
+      numbers[at] = LISTED
+      others.push(result)
+    }
+    at += 2
+  }
+  return { numbers, others }
+}
+
+export function unpackResults({ numbers, others }: PackedResults): (Result | OperationRefusal)[] {
+  const results: (Result | OperationRefusal)[] = []
+  let other = 0
+  for (let at = 0; at < numbers.length; at += 2) {
+    const channelId = numbers[at] ?? LISTED
+    if (channelId > 0) {
+      results.push({ kind: 'send', channelId, sequences: [numbers[at + 1] ?? 0], duplicates: undefined })
+    } else if (channelId === SETTLED) {
+      results.push(settled)
+    } else {
+      const result = others[other++]
+      if (result) results.push(result)
+    }
+  }
+  return results
 }

@@ -2,9 +2,10 @@ import type { PeekOptions, QueueMessage, ResultLimit } from '@signalbox/broker-c
 import { messageSize, ResultSize } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from '../channel-registry.ts'
+import type { Store } from '../store/store.ts'
+import type { QueueReader } from './queue-reader.ts'
 import type { Queue } from './queue.ts'
 import { isExpired } from './queue.ts'
-import type { QueueReader } from './queue-reader.ts'
 
 /** The maximum number of messages read at once. */
 const PAGE = 128
@@ -66,4 +67,40 @@ function withinBytes(messages: QueueMessage[], limit: ResultLimit): QueueMessage
   const result = new ResultSize(limit)
   const end = messages.findIndex((message) => !result.add(message, messageSize(message)))
   return end < 0 ? messages : messages.slice(0, end)
+}
+
+/** The number of messages that one operation removes: about 10 ms of work, after which other operations run. */
+const STEP = 5_000
+
+/**
+ * Removes the messages of a queue up to a sequence, except leased ones; resolves with the number of removed messages.
+ */
+export async function purgeQueue(store: Store, queue: Queue, channelId: number, upTo: number): Promise<number> {
+  // Delayed messages first: one that becomes due meanwhile is then removed with the others.
+  const removed = await purgeRows(store, queue, channelId, upTo, true)
+  return removed + (await purgeRows(store, queue, channelId, upTo, false))
+}
+
+async function purgeRows(
+  store: Store,
+  queue: Queue,
+  channelId: number,
+  upTo: number,
+  delayed: boolean,
+): Promise<number> {
+  let removed = 0
+  for (let after: number | undefined = 0; after !== undefined;) {
+    const except = delayed ? [] : queue.heldSequences()
+    const channel = queue.name
+    const operation = { kind: 'purge', channel, channelId, delayed, after, upTo, limit: STEP, except } as const
+    const step: { removed: number; next: number | undefined } = await store.submit(
+      'purge',
+      operation,
+      0,
+      (result) => result,
+    )
+    removed += step.removed
+    after = step.next
+  }
+  return removed
 }
