@@ -1,7 +1,7 @@
 import { messageOf } from '@signalbox/broker-core/internal'
 import type { StreamInfo } from '@nats-io/jetstream'
 
-import { ownerIn } from './channels/stored-channel.ts'
+import { ownerIn } from './channels/channel-bucket.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
 import type { NatsEngineProblem } from './options.ts'
 import type { Streams } from './streams.ts'

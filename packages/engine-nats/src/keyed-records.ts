@@ -3,14 +3,14 @@ import type { JetStreamManager } from '@nats-io/jetstream'
 import { DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 
 import type { Connection } from './connection.ts'
+import { sharedSetUp } from './connection.ts'
 import { API, asBrokerError, isApiError, isWrongSequence } from './errors.ts'
 import type { Settings } from './options.ts'
 import type { Publisher } from './publisher.ts'
-import { sharedSetUp } from './shared-set-up.ts'
 import { claimOf } from './publisher.ts'
 import { millisecondsOf } from './stored-messages.ts'
 
-export interface KeyedRecord {
+interface KeyedRecord {
   readonly text: string
   /** The sequence of this version, for a conditional write. */
   readonly revision: number

@@ -9,13 +9,13 @@ import type { Connection } from './connection.ts'
 import { API, isNoResponders } from './errors.ts'
 import { hash } from './subjects.ts'
 
-export interface PublishOptions {
+interface PublishOptions {
   /** The deduplication id: within its window the stream ignores a second message with the same id. */
-  readonly messageId?: string
+  readonly messageId?: string | undefined
   /** The expected sequence of the subject's last message; 0 expects that there is none. */
   readonly expectLastOfSubject?: number
   /** The time after which the servers remove the message, in seconds; only for streams that allow it. */
-  readonly ttlSeconds?: number
+  readonly ttlSeconds?: number | undefined
 }
 
 export interface Published {

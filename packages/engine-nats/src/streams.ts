@@ -1,15 +1,14 @@
 import { DEDUPLICATION_MS } from '@signalbox/broker-core/engine'
-import { setTimeout as pause } from 'node:timers/promises'
-
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
+import { setTimeout as pause } from 'node:timers/promises'
 
-import type { StoredChannel } from './channels/stored-channel.ts'
-import { describeOwner } from './channels/stored-channel.ts'
+import type { StoredChannel } from './channels/channel-bucket.ts'
+import { describeOwner } from './channels/channel-bucket.ts'
 import type { Connection } from './connection.ts'
 import { API, isApiError } from './errors.ts'
 import type { Settings } from './options.ts'
-import type { ServerFeatures } from './server-features.ts'
+import type { ServerFeatures } from './servers.ts'
 import type { Subjects } from './subjects.ts'
 
 /** The durable consumer of a queue, which all nodes share. */

@@ -3,11 +3,11 @@ import type { JetStreamManager, StoredMsg } from '@nats-io/jetstream'
 import { jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { connect } from '@nats-io/transport-node'
-import { execFileSync } from 'node:child_process'
 import { assert, integer, property } from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
+import { execFileSync } from 'node:child_process'
 
-import { timeToLive } from '../src/queues/time-to-live.ts'
+import { timeToLive } from '../src/queues/queue-sender.ts'
 import { CLIENT, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 

@@ -1,8 +1,9 @@
 import { messageOf } from '@signalbox/broker-core/internal'
-import { reportFailure } from '../background.ts'
+
 import type { Connection } from '../connection.ts'
 import type { KeyedRecords } from '../keyed-records.ts'
 import type { NatsEngineProblem } from '../options.ts'
+import { reportFailure } from '../problems.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import { addCounts, countsFrom, laterCounts, noCounts } from './counter-table.ts'

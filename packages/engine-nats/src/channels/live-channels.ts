@@ -1,9 +1,9 @@
-import { isReservedChannel } from '@signalbox/broker-core/engine'
 import { channelNameProblem } from '@signalbox/broker-core'
+import type { ChannelType } from '@signalbox/broker-core/engine'
+import { isReservedChannel } from '@signalbox/broker-core/engine'
 
-import type { ChannelLimit } from './channel-limit.ts'
-import type { LiveChange, LiveType } from './live-change.ts'
-import type { ReportOnce } from '../report-once.ts'
+import type { ReportOnce } from '../problems.ts'
+import type { ChannelLimit } from './stored-channels.ts'
 
 /** Returns the key of a channel in memory in the counter table. */
 export function liveKey(type: LiveType, name: string): string {
@@ -123,4 +123,13 @@ export class LiveChannels {
       }
     }
   }
+}
+
+type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
+
+/** A channel of a type that is not stored was created or deleted on some node. */
+export interface LiveChange {
+  readonly type: LiveType
+  readonly name: string
+  readonly exists: boolean
 }

@@ -4,22 +4,26 @@ import type {
   ChannelOptions,
   ChannelState,
   ChannelType,
+  EngineStats,
   StoredType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
 import { inTurns, sortInTurns } from '@signalbox/broker-core/internal'
 
 import { API, isApiError } from '../errors.ts'
+import type { EventsStoreReader } from '../events-store/events-store-reader.ts'
 import type { NatsEventsStore } from '../events-store/nats-events-store.ts'
-import type { Parts } from '../parts.ts'
-import type { NatsQueues } from '../queues/nats-queues.ts'
 import type { NatsEvents } from '../events.ts'
-import { FailingChannels } from './failing-channels.ts'
-import type { ChannelCounts } from './counter-table.ts'
-import { Forgetting } from './forgetting.ts'
-import { liveKey } from './live-channels.ts'
-import { ChannelStatistics } from './channel-statistics.ts'
-import type { StoredChannel } from './stored-channel.ts'
+import type { Parts } from '../parts.ts'
+import { ReportOnce } from '../problems.ts'
+import type { NatsQueues } from '../queues/nats-queues.ts'
+import type { QueueGauges } from '../queues/queue-gauges.ts'
+import type { StoredChannel } from './channel-bucket.ts'
+import type { ChannelCounts, CounterTable } from './counter-table.ts'
+import type { LiveChannels } from './live-channels.ts'
+import { isLiveKey, liveKey } from './live-channels.ts'
+import type { Peers } from './peers.ts'
+import type { StoredChannels } from './stored-channels.ts'
 
 /** The number of channels that are read at the same time. */
 const PARALLEL = 64
@@ -205,5 +209,170 @@ function stateOf(
     outgoingBytes,
     subscribers,
     lastActivity: subscribers > 0 ? Date.now() : Math.max(lastActivity, lastStoredAt),
+  }
+}
+
+/**
+ * The time for which the totals are reused, in milliseconds: there may be several scrapers, and each pass
+ * asks for every stream.
+ */
+const SHOWN_MS = 1_000
+/** The number of channels that are read at the same time. */
+const PARALLEL_READS = 64
+
+type Totals = Omit<EngineStats, 'channels' | 'sinceOpen'>
+
+/** The totals over all channels. Concurrent readers share one pass; its result is reused for a second. */
+class ChannelStatistics {
+  readonly #parts: Parts
+  readonly #gauges: QueueGauges
+  readonly #reader: EventsStoreReader
+  readonly #failing: FailingChannels
+  #pass: Promise<Totals> | undefined
+  #last: { readonly totals: Totals; readonly at: number } | undefined
+
+  constructor(parts: Parts, gauges: QueueGauges, reader: EventsStoreReader, failing: FailingChannels) {
+    this.#parts = parts
+    this.#gauges = gauges
+    this.#reader = reader
+    this.#failing = failing
+  }
+
+  /** @throws BrokerError ENGINE_UNAVAILABLE */
+  async read(): Promise<EngineStats> {
+    await this.#parts.connection.ready()
+    const isShown = this.#last !== undefined && performance.now() - this.#last.at < SHOWN_MS
+    const totals = this.#last && isShown ? this.#last.totals : await this.#share()
+    const { channelLimit, counterTable } = this.#parts
+    return { ...totals, channels: channelLimit.channels, sinceOpen: { ...counterTable.sinceOpen } }
+  }
+
+  #share(): Promise<Totals> {
+    this.#pass ??= this.#sum().finally(() => (this.#pass = undefined))
+    return this.#pass
+  }
+
+  async #sum(): Promise<Totals> {
+    const { storedChannels } = this.#parts
+    const queues = { waiting: 0, delayed: 0, inFlight: 0 }
+    const totals = { storeBytes: 0, queues }
+    const left = [...storedChannels.all('queues'), ...storedChannels.all('events_store')]
+    const work = async (): Promise<void> => {
+      for (let channel = left.pop(); channel; channel = left.pop()) {
+        const next = channel
+        const asked = await this.#failing.ask(next.type, next.name, () => this.#held(next))
+        if (asked === 'failed' || !asked.answer) continue
+        const { messages, delayed, leased, bytes } = asked.answer
+        totals.storeBytes += bytes
+        queues.delayed += delayed
+        queues.inFlight += leased
+        queues.waiting += messages - delayed - leased
+      }
+    }
+    await Promise.all(Array.from({ length: PARALLEL_READS }, work))
+    this.#last = { totals, at: performance.now() }
+    return totals
+  }
+
+  /**
+   * Reads the counts of a channel; of an events store only the bytes. Resolves with undefined if it was
+   * deleted in the meantime.
+   */
+  async #held(
+    channel: StoredChannel,
+  ): Promise<{ messages: number; delayed: number; leased: number; bytes: number } | undefined> {
+    try {
+      if (channel.type === 'events_store') {
+        const { bytes } = await this.#reader.counts(channel)
+        return { messages: 0, delayed: 0, leased: 0, bytes }
+      }
+      const { messages, delayed, bytes } = await this.#gauges.read(channel)
+      // Leases are not stored, so the stored counters need not be read.
+      const leased = Math.min(this.#parts.counters.leased(channel.incarnation), messages - delayed)
+      return { messages, delayed, leased: Math.max(0, leased), bytes }
+    } catch (error) {
+      if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
+      throw error
+    }
+  }
+}
+
+/**
+ * Removes the counts of channels that no longer exist. Without it, every agent stream and every deleted
+ * queue would leave a record on each node.
+ */
+class Forgetting {
+  readonly #storedChannels: StoredChannels
+  readonly #liveChannels: LiveChannels
+  readonly #counterTable: CounterTable
+  readonly #peers: Peers
+  /**
+   * Keys without a channel at the last check. Counts of another node may arrive before the channel itself
+   * does.
+   */
+  #strays = new Set<string>()
+
+  constructor(storedChannels: StoredChannels, liveChannels: LiveChannels, counterTable: CounterTable, peers: Peers) {
+    this.#storedChannels = storedChannels
+    this.#liveChannels = liveChannels
+    this.#counterTable = counterTable
+    this.#peers = peers
+  }
+
+  /** Removes the counts that had no channel at the last check either. */
+  look(): void {
+    const strays = new Set<string>()
+    const isOver = (key: string, counts: ChannelCounts | undefined): boolean => {
+      // Subscribers of a deleted channel remain, and create it again.
+      if (this.#isKnown(key) || (isLiveKey(key) && (counts?.subscribers ?? 0) > 0)) return false
+      strays.add(key)
+      return this.#strays.has(key)
+    }
+    for (const key of this.#counterTable.keys())
+      if (isOver(key, this.#counterTable.get(key))) this.#counterTable.forget(key)
+    this.#peers.forgetCounts(isOver)
+    this.#strays = strays
+  }
+
+  #isKnown(key: string): boolean {
+    return this.#liveChannels.hasKey(key) || this.#storedChannels.byIncarnation(key) !== undefined
+  }
+}
+
+/** The result of a request about one channel; `undefined` is a valid answer. */
+type Asked<T> = { readonly answer: T } | 'failed'
+
+/** Channels about which the servers do not answer. Each is reported once, and affects no other channel. */
+class FailingChannels {
+  readonly #parts: Parts
+  readonly #reports: ReportOnce
+  /** The running check that JetStream answers at all. */
+  #probing: Promise<unknown> | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#reports = new ReportOnce(parts.settings.onProblem)
+  }
+
+  /** @throws BrokerError ENGINE_UNAVAILABLE when JetStream itself does not answer */
+  async ask<T>(type: ChannelType, name: string, work: () => Promise<T>): Promise<Asked<T>> {
+    const key = `${type} ${name}`
+    try {
+      const answer = await work()
+      this.#reports.over(key)
+      return { answer }
+    } catch (error) {
+      const { connection } = this.#parts
+      await (this.#probing ??= connection
+        .call(() => connection.manager.getAccountInfo())
+        .finally(() => (this.#probing = undefined)))
+      const shown = JSON.stringify(name)
+      this.#reports.report(
+        key,
+        `the servers do not answer for ${shown} (${type}); it is listed without its counts`,
+        error,
+      )
+      return 'failed'
+    }
   }
 }

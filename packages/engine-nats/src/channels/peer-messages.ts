@@ -4,7 +4,7 @@ import { Check } from 'typebox/schema'
 import { jsonOf } from '../json.ts'
 import type { ChannelCounts } from './counter-table.ts'
 import { countsFrom } from './counter-table.ts'
-import type { LiveChange } from './live-change.ts'
+import type { LiveChange } from './live-channels.ts'
 
 const MESSAGE = Type.Object({ node: Type.String({ pattern: '^[A-Za-z0-9_-]{16}$' }) })
 
@@ -28,7 +28,7 @@ const LIVE_CHANGE = Type.Object({
 })
 
 /** A message between nodes. Each part is validated separately; invalid parts are omitted. */
-export interface PeerMessage {
+interface PeerMessage {
   readonly node: string
   /** Undefined if a node of an older version sent the message. */
   readonly about: NodeDescription | undefined

@@ -1,13 +1,13 @@
-import type { Msg } from '@nats-io/transport-node'
-import { createInbox } from '@nats-io/transport-node'
 import type { OtherNode } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
+import type { Msg } from '@nats-io/transport-node'
+import { createInbox } from '@nats-io/transport-node'
 
 import type { Connection } from '../connection.ts'
 import type { NatsEngineProblem } from '../options.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
-import type { LiveChange } from './live-change.ts'
+import type { LiveChange } from './live-channels.ts'
 import type { NodeDescription } from './peer-messages.ts'
 import { readPeerMessage } from './peer-messages.ts'
 

@@ -1,18 +1,16 @@
 import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
-import { isReservedChannel, unavailable } from '@signalbox/broker-core/engine'
+import { BrokerError, isReservedChannel, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { runInBackground } from '../background.ts'
 import type { Connection } from '../connection.ts'
 import type { NatsEngineProblem } from '../options.ts'
+import { runInBackground } from '../problems.ts'
 import type { Streams } from '../streams.ts'
-import { unique } from '../subjects.ts'
 import type { Subjects } from '../subjects.ts'
-import type { ChannelBucket, ChannelNews, Following } from './channel-bucket.ts'
-import type { ChannelLimit } from './channel-limit.ts'
-import type { StoredChannel } from './stored-channel.ts'
-import { optionsFrom } from './stored-channel.ts'
+import { unique } from '../subjects.ts'
+import type { ChannelBucket, ChannelNews, Following, StoredChannel } from './channel-bucket.ts'
+import { optionsFrom } from './channel-bucket.ts'
 
 /** The pause before a failed read of the bucket is repeated, in milliseconds. */
 const RETRY_MS = 1_000
@@ -246,5 +244,60 @@ export class StoredChannels {
     this.#stopping.abort()
     this.#following?.stop()
     this.#listeners.clear()
+  }
+}
+
+/**
+ * The number of channels beyond the limit that are accepted from other nodes: nodes that reach the limit at
+ * the same time each create some.
+ */
+const OVERSHOOT = 100
+
+/** The number of channels of all types, and its limit. The broker's own channels do not count. */
+export class ChannelLimit {
+  readonly #limit: number
+  #channels = 0
+  #making = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  get channels(): number {
+    return this.#channels
+  }
+
+  added(): void {
+    this.#channels++
+  }
+
+  removed(): void {
+    this.#channels--
+  }
+
+  /** @throws BrokerError CHANNEL_LIMIT */
+  assertRoom(): void {
+    if (this.#channels + this.#making < this.#limit) return
+    throw new BrokerError(
+      'CHANNEL_LIMIT',
+      `the limit of ${this.#limit} channels is reached; delete some, or raise the limit`,
+      { limit: this.#limit },
+    )
+  }
+
+  /** `true` while a channel that another node announced is accepted. */
+  get hasRoomForAnnounced(): boolean {
+    return this.#channels < this.#limit + OVERSHOOT
+  }
+
+  /** Counts a channel while it is being created. @throws BrokerError CHANNEL_LIMIT */
+  async whileMaking<T>(make: () => Promise<T>): Promise<T> {
+    this.assertRoom()
+    this.#making++
+    try {
+      return await make()
+    } finally {
+      this.#making--
+    }
   }
 }

@@ -7,12 +7,12 @@ import type {
 } from '@signalbox/broker-core/engine'
 import { decodeEntry, messageSize, ResultSize, toStoredEvent } from '@signalbox/broker-core/engine'
 
-import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { StoredMessage } from '../stored-messages.ts'
 
-export interface EventsStoreCounts {
+interface EventsStoreCounts {
   /** 0 when the store is empty. */
   readonly firstSequence: number
   readonly lastSequence: number

@@ -11,20 +11,26 @@ import type {
   StoredEventListener,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { BrokerError, encodeEntry, messageSize, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import {
+  BrokerError,
+  encodeEntry,
+  messageSize,
+  OpenSubscription,
+  TOMBSTONE_MS,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 
-import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { isWrongSequence } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { claimOf, StreamGone } from '../publisher.ts'
 import { hash } from '../subjects.ts'
 import { EventsStoreFollower } from './events-store-follower.ts'
+import type { GroupName } from './events-store-group-member.ts'
 import { EventsStoreGroupMember } from './events-store-group-member.ts'
-import type { GroupName } from './group-consumer.ts'
 import { EventsStoreReader, storedEventOf } from './events-store-reader.ts'
-import { Tombstones } from './tombstones.ts'
 
 const TRIES = 3
 
@@ -87,9 +93,8 @@ export class NatsEventsStore implements EventsStoreEngine {
     }
     const subject =
       key === undefined ? subjects.entry(incarnation, options.compacted) : subjects.keyed(incarnation, key)
-    return publisher.publish(subject, payload, {
-      ...(deduplicationId !== undefined && { messageId: hash(deduplicationId) }),
-    })
+    const messageId = deduplicationId === undefined ? undefined : hash(deduplicationId)
+    return publisher.publish(subject, payload, { messageId })
   }
 
   async #publishExpecting(
@@ -285,5 +290,55 @@ export class NatsEventsStore implements EventsStoreEngine {
     this.tombstones.stop()
     for (const subscription of this.#subscriptions.keys()) subscription.end(unavailable('it is closed'))
     await Promise.race([Promise.all(this.#running), new Promise((resolve) => setTimeout(resolve, 1_000).unref())])
+  }
+}
+
+const SWEEP_MS = 60_000
+
+/** Removes each tombstone an hour after it was written, on the first node that finds it due. */
+class Tombstones {
+  readonly #parts: Parts
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => {
+      this.sweep(Date.now()).catch((error: unknown) => {
+        const message = `removing tombstones failed: ${messageOf(error)}`
+        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+      })
+    }, SWEEP_MS)
+    this.#timer.unref()
+  }
+
+  async written({ incarnation }: StoredChannel, sequence: number, timestamp: number): Promise<void> {
+    const { keyedRecords, subjects } = this.#parts
+    await keyedRecords.put(subjects.keyedRecord('x', incarnation, sequence), String(timestamp + TOMBSTONE_MS))
+  }
+
+  /** Removes the tombstones that are due at `now`. */
+  async sweep(now: number): Promise<void> {
+    const { clock, connection, keyedRecords, storedChannels, subjects } = this.#parts
+    if (!connection.connected || clock.isSkewed) return
+    const eventsStore = new Map(storedChannels.all('events_store').map((channel) => [channel.incarnation, channel]))
+    for (const key of await keyedRecords.keys(subjects.keyedRecord('x', '>'))) {
+      const [incarnation = '', sequence] = key.split('.').slice(-2)
+      const channel = eventsStore.get(incarnation)
+      const record = await keyedRecords.get(key)
+      if (channel && record && Number(record.text) > now) continue
+      // An invalid record removes nothing.
+      if (channel && record && /^\d+$/.test(record.text)) {
+        // A newer entry of the key may have removed it already.
+        await connection.manager.streams.deleteMessage(channel.stream, Number(sequence)).catch(() => false)
+      }
+      await keyedRecords.remove(key)
+    }
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
   }
 }

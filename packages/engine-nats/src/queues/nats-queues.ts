@@ -8,26 +8,24 @@ import type {
   SendResult,
   SettleResult,
 } from '@signalbox/broker-core/engine'
-import { unavailable } from '@signalbox/broker-core/engine'
+import { decodeQueueMessage, messageSize, ResultSize, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
-
+import type { Msg } from '@nats-io/transport-node'
+import type { Static } from 'typebox'
+import { Type } from 'typebox'
 import { setImmediate } from 'node:timers/promises'
 
-import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { StoredChannel } from '../channels/channel-bucket.ts'
+import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
-import { DeadLetters } from './dead-letters.ts'
-import { Disposal } from './disposal.ts'
-import { LeaseClaims } from './lease-claims.ts'
-import { LeaseKeeper } from './lease-keeper.ts'
+import { reportFailure } from '../problems.ts'
+import { DeadLetters, Disposal, queueMessageOf } from './deliveries.ts'
 import type { Lease } from './leases.ts'
-import { Leases } from './leases.ts'
-import { Purge } from './purge.ts'
+import { LeaseKeeper, Leases, Receipts } from './leases.ts'
 import { QueueGauges } from './queue-gauges.ts'
-import { QueueReader } from './queue-reader.ts'
 import { QueueSender } from './queue-sender.ts'
 import { Queue } from './queue.ts'
-import { Receipts } from './receipts.ts'
-import { ReceiptSettler } from './receipt-settler.ts'
+import { LeaseClaims, ReceiptSettler } from './receipt-settler.ts'
 
 /** The interval at which a queue is looked up while it is being deleted or created again. */
 const AGAIN_MS = 20
@@ -209,5 +207,144 @@ export class NatsQueues implements QueueEngine {
     await this.#disposal.idle()
     await Promise.allSettled([...this.#queues.values()].map((queue) => queue.returnStash()))
     await this.#keeper.handOver()
+  }
+}
+
+/** Reads the messages of a queue without its consumer. */
+class QueueReader {
+  readonly #parts: Parts
+  readonly #gauges: QueueGauges
+  readonly #disposal: Disposal
+
+  constructor(parts: Parts, gauges: QueueGauges, disposal: Disposal) {
+    this.#parts = parts
+    this.#gauges = gauges
+    this.#disposal = disposal
+  }
+
+  /**
+   * Returns when the oldest waiting message was sent. The servers know the time of the first stored message; only a
+   * queue with delayed or expired messages is read, because those may be first.
+   */
+  async oldestWaiting(channel: StoredChannel): Promise<number | undefined> {
+    const { messages, delayed, expired, firstStoredAt } = await this.#gauges.read(channel)
+    if (messages - delayed - this.#parts.counters.leased(channel.incarnation) <= 0) return undefined
+    if (delayed === 0 && expired === 0) return firstStoredAt
+    return (await this.peek(channel, { maxMessages: 1 }))[0]?.timestamp
+  }
+
+  async peek(channel: StoredChannel, options: PeekOptions): Promise<readonly QueueMessage[]> {
+    const { maxMessages, fromSequence = 1, ...limit } = options
+    const { messages, subjects, clock } = this.#parts
+    const { messages: held, lastSequence } = await this.#gauges.read(channel)
+    if (held === 0) return []
+    const shown: QueueMessage[] = []
+    const result = new ResultSize(limit)
+    const filter = subjects.all(channel.incarnation)
+    await messages.forward(channel.stream, filter, fromSequence, lastSequence, maxMessages, (stored) => {
+      const record = decodeQueueMessage(stored.data)
+      const now = clock.now()
+      if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true
+      if (!result.add(record.message, messageSize(record.message))) return false
+      const receiveCount = this.#disposal.receivesOf(channel, stored.sequence)
+      shown.push(queueMessageOf(channel.name, record, { ...stored, receiveCount }))
+      if (shown.length === maxMessages) return false
+      if (!result.isFull) return true
+      if (stored.sequence < lastSequence) result.leaveOut()
+      return false
+    })
+    return shown
+  }
+}
+
+/** The time that the other nodes have to report their leases, in milliseconds. */
+const ANSWER_MS = 1_000
+const PARALLEL = 256
+
+const LEASED = Type.Object({ node: Type.String(), sequences: Type.Array(Type.Integer({ minimum: 1 })) })
+
+type Leased = Static<typeof LEASED>
+
+/** Purges queues, except messages that are leased on any node. */
+class Purge {
+  readonly #parts: Parts
+  readonly #leases: Leases
+  readonly #gauges: QueueGauges
+  readonly #returnStash: (incarnation: string) => Promise<void>
+
+  constructor(parts: Parts, leases: Leases, gauges: QueueGauges, returnStash: (incarnation: string) => Promise<void>) {
+    this.#parts = parts
+    this.#leases = leases
+    this.#gauges = gauges
+    this.#returnStash = returnStash
+  }
+
+  /** Answers other nodes with the leases of this node. */
+  start(): void {
+    const { connection, subjects } = this.#parts
+    connection.listen(subjects.nodes('leased'), (message) => this.#answer(message))
+  }
+
+  async #answer(message: Msg): Promise<void> {
+    const incarnation = message.string()
+    try {
+      await this.#returnStash(incarnation)
+    } catch (error) {
+      // The servers deliver the remaining messages again.
+      reportFailure(this.#parts.settings.onProblem, 'returning messages without a receiver', error)
+    }
+    const sequences = [...this.#leases.sequences(incarnation)]
+    message.respond(JSON.stringify({ node: this.#parts.node, sequences } satisfies Leased))
+  }
+
+  async run(channel: StoredChannel): Promise<number> {
+    const { connection } = this.#parts
+    await this.#gauges.sweep(channel)
+    const leased = new Set(await this.#leasedAnywhere(channel))
+    if (leased.size === 0) {
+      return (await connection.call(() => connection.manager.streams.purge(channel.stream))).purged
+    }
+    return this.#removeAllBut(channel, leased)
+  }
+
+  /** @throws BrokerError ENGINE_UNAVAILABLE when a node does not answer */
+  async #leasedAnywhere({ incarnation }: StoredChannel): Promise<readonly number[]> {
+    const found: number[] = []
+    const read = (answer: Msg): string => {
+      const leased = jsonOf(LEASED, answer.string())
+      for (const sequence of leased?.sequences ?? []) found.push(sequence)
+      return leased?.node ?? ''
+    }
+    const { silent } = await this.#parts.peers.askAll('leased', incarnation, read, ANSWER_MS)
+    if (silent.length > 0) throw unavailable('another node did not report its leases')
+    return found
+  }
+
+  /** Removes single messages: a purge up to a sequence makes server 2.9 forget the deliveries after it. */
+  async #removeAllBut(channel: StoredChannel, leased: ReadonlySet<number>): Promise<number> {
+    const { messages, subjects } = this.#parts
+    const { lastSequence } = await this.#gauges.read(channel)
+    let removed = 0
+    for (let from = 1; from <= lastSequence;) {
+      const found: number[] = []
+      let last = lastSequence
+      await messages.forward(
+        channel.stream,
+        subjects.all(channel.incarnation),
+        from,
+        lastSequence,
+        PARALLEL,
+        (message) => {
+          last = message.sequence
+          if (!leased.has(last)) found.push(last)
+          return found.length < PARALLEL
+        },
+      )
+      const outcomes = await Promise.all(found.map((sequence) => this.#gauges.removeOne(channel, sequence)))
+      removed += outcomes.filter(Boolean).length
+      if (found.length < PARALLEL) break
+      from = last + 1
+    }
+    return removed
   }
 }

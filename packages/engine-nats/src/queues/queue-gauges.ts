@@ -1,13 +1,13 @@
 import type { EncodedQueueMessage } from '@signalbox/broker-core/engine'
 
-import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
-import { reportFailure } from '../background.ts'
 import type { Parts } from '../parts.ts'
+import { reportFailure } from '../problems.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
 
-export interface QueueCounts {
+interface QueueCounts {
   /** Without expired messages. */
   readonly messages: number
   readonly delayed: number

@@ -8,7 +8,7 @@ import {
   unavailable,
 } from '@signalbox/broker-core/engine'
 
-import type { StoredChannel } from '../channels/stored-channel.ts'
+import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
@@ -16,7 +16,6 @@ import { StreamGone } from '../publisher.ts'
 import { MAX_DELAYED } from '../streams.ts'
 import { hash } from '../subjects.ts'
 import type { QueueGauges } from './queue-gauges.ts'
-import { timeToLive } from './time-to-live.ts'
 
 /** The result of {@link QueueSender.store}. */
 interface Stored extends Published {
@@ -138,7 +137,6 @@ export class QueueSender {
     messageId: string | undefined,
   ): Promise<Published> {
     const { publisher, features, settings } = this.#parts
-    const options = messageId === undefined ? {} : { messageId }
     const ttlSeconds = features.messageTtl ? timeToLive(expiresAt, Date.now(), settings.expiredKeptMs) : undefined
     const translate = (error: unknown): unknown => {
       if (isApiError(error, API.TTL_DISABLED)) return error
@@ -146,13 +144,13 @@ export class QueueSender {
       const exceeded = /maximum (messages|bytes)/.exec(error.message)?.[1]
       return exceeded === undefined ? undefined : this.#full(name, exceeded === 'bytes' ? 'bytes' : 'messages')
     }
-    if (ttlSeconds === undefined) return publisher.publish(subject, payload, options, translate)
+    if (ttlSeconds === undefined) return publisher.publish(subject, payload, { messageId }, translate)
     try {
-      return await publisher.publish(subject, payload, { ...options, ttlSeconds }, translate)
+      return await publisher.publish(subject, payload, { messageId, ttlSeconds }, translate)
     } catch (error) {
       // An older server created the stream, and no node has updated it yet.
       if (!isApiError(error, API.TTL_DISABLED)) throw error
-      return publisher.publish(subject, payload, options, translate)
+      return publisher.publish(subject, payload, { messageId }, translate)
     }
   }
 
@@ -258,4 +256,18 @@ export function toRecord(message: QueueSend, now: number): EncodedQueueMessage {
     deadLetterQueue,
     origin: deduplicationId === undefined ? undefined : hash(deduplicationId),
   }
+}
+
+/** Servers count nanoseconds since 1970 in 63 bits. Expiries beyond a hundred years are left to the nodes. */
+const MAX_SECONDS = 100 * 365 * 24 * 3_600
+
+/**
+ * Returns the time for which the servers keep a message that no node removes, in whole seconds: until its
+ * expiry, and `keptMs` longer for a client that may still hold it. Returns undefined for a message that does
+ * not expire.
+ */
+export function timeToLive(expiresAt: number, now: number, keptMs: number): number | undefined {
+  if (expiresAt === 0) return undefined
+  const seconds = Math.max(1, Math.ceil((expiresAt - now + keptMs) / 1_000))
+  return seconds > MAX_SECONDS ? undefined : seconds
 }

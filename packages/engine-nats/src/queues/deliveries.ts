@@ -1,0 +1,321 @@
+import type { EncodedQueueMessage, QueueMessage } from '@signalbox/broker-core/engine'
+import { decodeQueueMessage, isBrokerError, messageSize, toQueueMessage } from '@signalbox/broker-core/engine'
+import type { Msg } from '@nats-io/transport-node'
+
+import type { StoredChannel } from '../channels/channel-bucket.ts'
+import type { Parts } from '../parts.ts'
+import { reportFailure, ReportOnce } from '../problems.ts'
+import type { AckSubject } from '../pulls.ts'
+import { ACK, NAK, nakAfter, parseAckSubject } from '../pulls.ts'
+import { hash } from '../subjects.ts'
+import type { QueueGauges } from './queue-gauges.ts'
+import type { QueueSender } from './queue-sender.ts'
+
+/**
+ * A message that the servers delivered to this node. They withhold it from others until it is settled or its
+ * time is over.
+ */
+export interface Delivery {
+  readonly channel: StoredChannel
+  readonly record: EncodedQueueMessage
+  readonly sequence: number
+  /** The number of this delivery; unique in the queue. */
+  readonly delivery: number
+  readonly ackSubject: string
+  /** The time when the message was stored, in milliseconds since the epoch. */
+  readonly timestamp: number
+  /** The number of receives, including this one. */
+  readonly receiveCount: number
+  /**
+   * The number of deliveries that were not received: early ones of delayed messages, and ones without a
+   * receiver.
+   */
+  readonly uncounted: number
+  /** `true` when a keyed record contains its uncounted deliveries. */
+  readonly recorded: boolean
+  readonly size: number
+  readonly arrivedAt: number
+}
+
+/** Returns a stored message as its receivers see it. */
+export function queueMessageOf(
+  channel: string,
+  { message, expiresAt, maxReceiveCount, deadLetterQueue }: EncodedQueueMessage,
+  { sequence, timestamp, receiveCount }: Pick<QueueMessage, 'sequence' | 'timestamp' | 'receiveCount'>,
+): QueueMessage {
+  const added = { channel, timestamp, sequence, receiveCount, expiresAt, maxReceiveCount, deadLetterQueue }
+  return toQueueMessage(message, added)
+}
+
+/** The counts of a message's deliveries, including this one. */
+type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'recorded'>
+
+/** The time for which a node with a wrong clock postpones a message that is not due, in milliseconds. */
+const SKEWED_MS = 5_000
+
+const FIRST: Counts = { receiveCount: 1, uncounted: 0, recorded: false }
+
+/** Decides which deliveries of a queue go to a receiver, and handles the others. */
+export class DeliveryAdmission {
+  readonly #parts: Parts
+  readonly #channel: StoredChannel
+  readonly #disposal: Disposal
+
+  constructor(parts: Parts, channel: StoredChannel, disposal: Disposal) {
+    this.#parts = parts
+    this.#channel = channel
+    this.#disposal = disposal
+  }
+
+  /**
+   * Returns the delivery, if it is for a receiver. Handles messages that are early, expired, due for the
+   * dead-letter queue, or invalid, and returns undefined for them. Never rejects.
+   */
+  admit(message: Msg): Delivery | Promise<Delivery | undefined> | undefined {
+    const subject = message.reply ?? ''
+    const ack = parseAckSubject(subject)
+    const record = decodeQueueMessage(message.data)
+    if (!ack || !record) {
+      this.#parts.connection.nc.publish(subject, '+TERM')
+      return undefined
+    }
+    const { clock } = this.#parts
+    const now = clock.now()
+    const { dueAt, expiresAt } = record
+    if (expiresAt > 0 && expiresAt <= now && !clock.isSkewed) {
+      this.#disposal.background(this.#disposal.expire(this.#delivery(ack, record, subject, FIRST)))
+      return undefined
+    }
+    if (dueAt > now) {
+      const wakeAt = expiresAt > 0 ? Math.min(dueAt, expiresAt) : dueAt
+      const { sequence, deliveries } = ack
+      // A wrong clock could postpone the message for much too long.
+      const forMs = clock.isSkewed ? Math.min(SKEWED_MS, wakeAt - now) : wakeAt - now
+      this.#disposal.background(this.#disposal.park(this.#channel, sequence, deliveries, subject, forMs))
+      return undefined
+    }
+    if (ack.deliveries === 1 && dueAt === 0) return this.#delivery(ack, record, subject, FIRST)
+    return this.#admitAgain(ack, record, subject)
+  }
+
+  /** Admits a message that was delivered before: its receive count needs the cluster's records. */
+  async #admitAgain(ack: AckSubject, record: EncodedQueueMessage, subject: string): Promise<Delivery | undefined> {
+    try {
+      const { sequence, deliveries } = ack
+      const { uncounted, recorded } = await this.#disposal.uncounted(
+        this.#channel,
+        sequence,
+        deliveries,
+        record.dueAt > 0,
+      )
+      const receiveCount = Math.max(1, deliveries - uncounted)
+      const delivery = this.#delivery(ack, record, subject, { receiveCount, uncounted, recorded })
+      const { maxReceiveCount, deadLetterQueue } = record
+      if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount <= maxReceiveCount) return delivery
+      // The node of its last receive died, or its dead-letter queue was full.
+      await this.#disposal.bury(delivery, maxReceiveCount)
+    } catch (error) {
+      // The servers deliver the message again.
+      reportFailure(this.#parts.settings.onProblem, 'checking a redelivered message', error)
+    }
+    return undefined
+  }
+
+  #delivery(
+    { sequence, delivery, timestamp }: AckSubject,
+    record: EncodedQueueMessage,
+    ackSubject: string,
+    counts: Counts,
+  ): Delivery {
+    const size = messageSize(record.message)
+    const arrivedAt = Date.now()
+    return { channel: this.#channel, record, sequence, delivery, ackSubject, timestamp, size, arrivedAt, ...counts }
+  }
+}
+
+/** The pause before a message is moved again whose dead-letter queue is full. */
+const DEAD_LETTER_RETRY_MS = 5_000
+/** Like {@link DEAD_LETTER_RETRY_MS}, for a failure that an operator must correct first. */
+const DEAD_LETTER_REFUSED_MS = 60_000
+
+/** The number of redelivered messages whose receive counts are remembered for `peek`. */
+const MAX_REMEMBERED = 10_000
+
+/** Ends deliveries: removes a message, returns it to its queue, or moves it to the dead-letter queue. */
+export class Disposal {
+  readonly #parts: Parts
+  readonly #gauges: QueueGauges
+  readonly #deadLetters: DeadLetters
+  readonly #refused: ReportOnce
+  readonly #counts = new Map<string, number>()
+  readonly #running = new Set<Promise<void>>()
+
+  constructor(parts: Parts, gauges: QueueGauges, deadLetters: DeadLetters) {
+    this.#parts = parts
+    this.#refused = new ReportOnce(parts.settings.onProblem)
+    this.#gauges = gauges
+    this.#deadLetters = deadLetters
+  }
+
+  /** Removes the message. Resolves when that is durable. @throws BrokerError ENGINE_UNAVAILABLE */
+  async remove(delivery: Delivery): Promise<void> {
+    await this.#parts.connection.request(delivery.ackSubject, ACK)
+    this.#counts.delete(this.#recordKey(delivery.channel, delivery.sequence))
+    if (delivery.recorded) this.#forgetRecord(delivery)
+  }
+
+  #forgetRecord({ channel, sequence }: Delivery): void {
+    // A record that remains is never read again.
+    this.background(this.#parts.keyedRecords.remove(this.#recordKey(channel, sequence)))
+  }
+
+  /**
+   * Returns the message after a receive without an ack: to the queue, or to the dead-letter queue. @throws
+   * BrokerError ENGINE_UNAVAILABLE
+   */
+  async giveBack(delivery: Delivery): Promise<void> {
+    const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
+    const { clock } = this.#parts
+    if (expiresAt > 0 && expiresAt <= clock.now() && !clock.isSkewed) return this.expire(delivery)
+    if (maxReceiveCount > 0 && deadLetterQueue !== '' && delivery.receiveCount >= maxReceiveCount) {
+      return this.bury(delivery, delivery.receiveCount)
+    }
+    await this.#parts.connection.request(delivery.ackSubject, NAK)
+    if (this.#counts.size >= MAX_REMEMBERED) this.#counts.clear()
+    this.#counts.set(this.#recordKey(delivery.channel, delivery.sequence), delivery.receiveCount)
+  }
+
+  /** Moves the message to its dead-letter queue; later if that is full. */
+  async bury(delivery: Delivery, receiveCount: number): Promise<void> {
+    try {
+      await this.#deadLetters.publish(delivery, receiveCount)
+    } catch (error) {
+      if (!isBrokerError(error) || error.code === 'ENGINE_UNAVAILABLE') throw error
+      const mayPass = error.code === 'QUEUE_FULL' || error.code === 'CHANNEL_LIMIT'
+      if (!mayPass) {
+        const shown = JSON.stringify(delivery.channel.name)
+        const message = `a message of ${shown} cannot move to its dead-letter queue and stays in its queue: ${error.message}`
+        this.#refused.report(`${delivery.channel.incarnation} ${error.code}`, message)
+      }
+      const retryMs = mayPass ? DEAD_LETTER_RETRY_MS : DEAD_LETTER_REFUSED_MS
+      await this.#parts.connection.request(delivery.ackSubject, nakAfter(retryMs))
+      return
+    }
+    await this.remove(delivery)
+    this.#parts.counterTable.deadLettered(delivery.channel.incarnation)
+  }
+
+  async expire(delivery: Delivery): Promise<void> {
+    // Deleted, not acked: if several nodes find it expired, only the one that removes it counts it.
+    const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
+    if (removed) this.#parts.counterTable.expired(delivery.channel.incarnation, 1)
+  }
+
+  /** Returns a message that had no receiver, without counting a receive. */
+  async returnUncounted(delivery: Delivery): Promise<void> {
+    const key = this.#recordKey(delivery.channel, delivery.sequence)
+    await this.#parts.keyedRecords.put(key, String(delivery.uncounted + 1))
+    await this.#parts.connection.request(delivery.ackSubject, NAK)
+  }
+
+  /** Postpones a message that arrived before its due time. */
+  async park(
+    channel: StoredChannel,
+    sequence: number,
+    deliveries: number,
+    subject: string,
+    forMs: number,
+  ): Promise<void> {
+    // Without a record, a delayed message counts as delivered early once, so only another number needs a
+    // record.
+    if (deliveries !== 1) await this.#parts.keyedRecords.put(this.#recordKey(channel, sequence), String(deliveries))
+    this.#parts.connection.nc.publish(subject, nakAfter(forMs))
+  }
+
+  /** Returns the number of earlier deliveries of a message that were no receives. */
+  async uncounted(
+    channel: StoredChannel,
+    sequence: number,
+    deliveries: number,
+    delayed: boolean,
+  ): Promise<{ uncounted: number; recorded: boolean }> {
+    const key = this.#recordKey(channel, sequence)
+    const record = await this.#parts.keyedRecords.get(key)
+    // Only digits: with an invalid count a message could be received without limit.
+    if (record && /^\d{1,15}$/.test(record.text)) return { uncounted: Number(record.text), recorded: true }
+    if (!delayed) return { uncounted: 0, recorded: false }
+    if (deliveries > 1) return { uncounted: 1, recorded: false }
+    // The message was first requested when it was due already.
+    await this.#parts.keyedRecords.put(key, '0')
+    return { uncounted: 0, recorded: true }
+  }
+
+  receivesOf(channel: StoredChannel, sequence: number): number {
+    return this.#counts.get(this.#recordKey(channel, sequence)) ?? 0
+  }
+
+  #recordKey(channel: StoredChannel, sequence: number): string {
+    return this.#parts.subjects.keyedRecord('q', channel.incarnation, sequence)
+  }
+
+  /** Runs work without waiting for it. If it fails, the servers deliver the message again. */
+  background(work: Promise<void>): void {
+    void this.ended(work)
+  }
+
+  /** Like {@link background}. Resolves when the work has ended, and never rejects. */
+  async ended(work: Promise<void>): Promise<void> {
+    this.#running.add(work)
+    try {
+      await work
+    } catch (error) {
+      reportFailure(this.#parts.settings.onProblem, 'settling a message', error)
+    } finally {
+      this.#running.delete(work)
+    }
+  }
+
+  /** Resolves when no work runs in the background. */
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.allSettled(this.#running)
+  }
+}
+
+/** Copies messages to their dead-letter queues. Deduplication prevents a second copy within two minutes. */
+export class DeadLetters {
+  readonly #parts: Parts
+  readonly #sender: QueueSender
+
+  constructor(parts: Parts, sender: QueueSender) {
+    this.#parts = parts
+    this.#sender = sender
+  }
+
+  /** @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
+  async publish(delivery: Delivery, receiveCount: number): Promise<void> {
+    const { record, channel, sequence } = delivery
+    const tags = {
+      ...record.message.tags,
+      dlq_source: channel.name,
+      dlq_reason: 'max_receive_count',
+      dlq_receive_count: String(receiveCount),
+    }
+    const target = record.deadLetterQueue
+    const { duplicate } = await this.#sender.store(
+      target,
+      // A dead letter neither expires nor moves again.
+      {
+        message: { ...record.message, tags },
+        dueAt: 0,
+        expiresAt: 0,
+        maxReceiveCount: 0,
+        deadLetterQueue: '',
+        origin: undefined,
+      },
+      `dead ${hash(`${channel.incarnation} ${sequence}`)}`,
+    )
+    const { storedChannels, counterTable } = this.#parts
+    const stored = storedChannels.get('queues', target)
+    if (stored && !duplicate) counterTable.received(stored.incarnation, 1, delivery.size)
+  }
+}
