@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict'
 
 import type { Engine } from '../engine/engine.ts'
-import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { contractCase, eventually, isolatedCase, rejectsWith } from './contract-case.ts'
 import { follow } from './events-store-subscriptions.ts'
 import { storedEvent, text, texts } from './messages.ts'
-import { eventually, rejectsWith } from './waiting.ts'
 
 async function put(
   engine: Engine,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 
 import type { Engine } from '../engine/engine.ts'
-import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { contractCase, eventually, isolatedCase, pause } from './contract-case.ts'
 import {
   assertNothingDue,
   assertTags,
@@ -17,7 +17,6 @@ import {
   text,
   texts,
 } from './messages.ts'
-import { eventually, pause } from './waiting.ts'
 
 async function held(engine: Engine, queue: string): Promise<number> {
   const state = (await engine.channels.info('queues', queue))?.queue

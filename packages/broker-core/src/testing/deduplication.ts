@@ -2,10 +2,9 @@ import assert from 'node:assert/strict'
 
 import { createBroker } from '../broker.ts'
 import { encodeText } from '../message.ts'
-import { contractCase, isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
-import { assertNothingDue, CONSUMER, storedEvent, queued, receiveMany, receiveOne, text, texts } from './messages.ts'
-import { rejectsWith } from './waiting.ts'
+import { contractCase, isolatedCase, rejectsWith } from './contract-case.ts'
+import { assertNothingDue, CONSUMER, queued, receiveMany, receiveOne, storedEvent, text, texts } from './messages.ts'
 
 /** Cases for idempotent sends. */
 export const deduplicationCases: readonly ContractCase[] = [

@@ -6,9 +6,8 @@ import type { EventsStoreStart } from '../engine/events-store-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import type { StoredEvent } from '../message.ts'
 import type { ContractCase } from './contract-case.ts'
-import { contractCase } from './contract-case.ts'
+import { contractCase, Inbox, pause, rejectsBecause, within } from './contract-case.ts'
 import { appendAll, numbered, storedEvent, text, texts } from './messages.ts'
-import { Inbox, pause, rejectsBecause, within } from './waiting.ts'
 
 export async function follow(
   engine: Engine,

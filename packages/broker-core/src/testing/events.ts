@@ -6,9 +6,8 @@ import type { SubscribeOptions } from '../engine/event-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import type { Message } from '../message.ts'
 import type { ContractCase } from './contract-case.ts'
-import { contractCase, isolatedCase } from './contract-case.ts'
+import { contractCase, eventually, Inbox, isolatedCase, pause, rejectsBecause, within } from './contract-case.ts'
 import { assertBytes, assertTags, numbered, outgoing, PRODUCER, text, texts } from './messages.ts'
-import { eventually, Inbox, pause, rejectsBecause, within } from './waiting.ts'
 
 async function listen(
   engine: Engine,

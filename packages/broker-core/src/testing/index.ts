@@ -1,5 +1,3 @@
-import { capabilityCases } from './capabilities.ts'
-import { channelNameCases } from './channel-names.ts'
 import { channelCases } from './channels.ts'
 import { compactionCases } from './compaction.ts'
 import type { ContractCase } from './contract-case.ts'
@@ -8,20 +6,15 @@ import { deadLetterCases } from './dead-letters.ts'
 import { deduplicationCases } from './deduplication.ts'
 import { lifecycleCases } from './lifecycle.ts'
 import { limitCases } from './limits.ts'
-import { eventsStoreDurableGroupCases } from './events-store-durable-groups.ts'
 import { eventsStoreGroupCases } from './events-store-groups.ts'
 import { eventsStoreSubscriptionCases } from './events-store-subscriptions.ts'
 import { eventsStoreCases } from './events-store.ts'
 import { queueLeaseCases } from './queue-leases.ts'
-import { queuePeekCases } from './queue-peek.ts'
 import { queueReceiveCases } from './queue-receive.ts'
-import { queueRepeatCases } from './queue-repeats.ts'
 import { queueTimeCases } from './queue-times.ts'
 import { queueCases } from './queues.ts'
 import { requestSubscriberCases } from './request-subscribers.ts'
 import { requestCases } from './requests.ts'
-import { restartCases } from './restart.ts'
-import { retentionCases } from './retention.ts'
 import { eventCases } from './events.ts'
 
 export type { ContractCase, ContractEngine, ContractEngineOptions, ContractHarness } from './contract-case.ts'
@@ -34,10 +27,8 @@ export type { ContractCase, ContractEngine, ContractEngineOptions, ContractHarne
 export const engineContract: readonly ContractCase[] = [
   ...queueCases,
   ...queueReceiveCases,
-  ...queuePeekCases,
   ...queueTimeCases,
   ...queueLeaseCases,
-  ...queueRepeatCases,
   ...deadLetterCases,
   ...deduplicationCases,
   ...limitCases,
@@ -45,15 +36,10 @@ export const engineContract: readonly ContractCase[] = [
   ...eventsStoreCases,
   ...eventsStoreSubscriptionCases,
   ...eventsStoreGroupCases,
-  ...eventsStoreDurableGroupCases,
-  ...retentionCases,
   ...compactionCases,
   ...requestCases,
   ...requestSubscriberCases,
   ...channelCases,
-  ...channelNameCases,
   ...counterCases,
-  ...restartCases,
   ...lifecycleCases,
-  ...capabilityCases,
 ]

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict'
 
 import type { QueueSend } from '../engine/queue-engine.ts'
-import { isolatedCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { eventually, isolatedCase, rejectsWith } from './contract-case.ts'
 import {
   assertNothingDue,
   CONSUMER,
-  storedEvent,
   numbered,
   outgoing,
   queued,
@@ -14,9 +13,9 @@ import {
   receiveOne,
   reply,
   sendAll,
+  storedEvent,
   texts,
 } from './messages.ts'
-import { eventually, rejectsWith } from './waiting.ts'
 
 function batch(count: number): QueueSend[] {
   return numbered(count).map((body) => queued(body))

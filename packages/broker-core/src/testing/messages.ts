@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 
+import type { Engine } from '../engine/engine.ts'
 import type { EventsStoreAppend } from '../engine/events-store-engine.ts'
 import type { QueueSend, ReceiveOptions } from '../engine/queue-engine.ts'
-import type { Engine } from '../engine/engine.ts'
 import type { OutgoingMessage, QueueDelivery, Reply, Tags } from '../message.ts'
 import { decodeText, encodeText } from '../message.ts'
-import { PATIENCE_MS } from './waiting.ts'
+import { PATIENCE_MS } from './contract-case.ts'
 
 export const PRODUCER = 'contract-producer'
 export const CONSUMER = 'contract-consumer'

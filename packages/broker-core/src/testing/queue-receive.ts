@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { contractCase, pause, rejectsBecause, within } from './contract-case.ts'
 import {
   assertNothingDue,
   CONSUMER,
@@ -14,7 +14,6 @@ import {
   text,
   texts,
 } from './messages.ts'
-import { pause, rejectsBecause, within } from './waiting.ts'
 
 /** Cases for receives: waiting, the number of messages, the order of receivers, and the end of a wait. */
 export const queueReceiveCases: readonly ContractCase[] = [

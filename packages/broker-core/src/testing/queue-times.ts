@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import { contractCase, eventually, pause } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, LONG_LEASE_MS, queued, receive, receiveOne, sendAll, text } from './messages.ts'
-import { eventually, pause } from './waiting.ts'
 
 /** The tolerated difference between the clocks of engine and test, in ms. */
 const CLOCK_MS = 60

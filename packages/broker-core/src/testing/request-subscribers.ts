@@ -1,9 +1,17 @@
 import assert from 'node:assert/strict'
 
-import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import {
+  contractCase,
+  eventually,
+  Inbox,
+  PATIENCE_MS,
+  pause,
+  rejectsBecause,
+  rejectsWith,
+  within,
+} from './contract-case.ts'
 import { numbered, outgoing, reply, text } from './messages.ts'
-import { eventually, Inbox, PATIENCE_MS, pause, rejectsBecause, rejectsWith, within } from './waiting.ts'
 
 const PATIENT = { timeoutMs: PATIENCE_MS }
 

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 
-import { contractCase } from './contract-case.ts'
 import type { ContractCase } from './contract-case.ts'
+import {
+  contractCase,
+  eventually,
+  Inbox,
+  PATIENCE_MS,
+  pause,
+  rejectsBecause,
+  rejectsWith,
+  within,
+} from './contract-case.ts'
 import { assertBytes, assertTags, numbered, outgoing, PRODUCER, reply, text } from './messages.ts'
-import { eventually, Inbox, PATIENCE_MS, pause, rejectsBecause, rejectsWith, within } from './waiting.ts'
 
 const TYPES = ['commands', 'queries'] as const
 const PATIENT = { timeoutMs: PATIENCE_MS }
