@@ -10,7 +10,7 @@ const SECONDS: Readonly<Record<string, number>> = {
   'tools/test/snippets.test.ts': 29,
   'apps/server/test/lifecycle.test.ts': 25,
   'apps/server/test/official-a2a/matrix.test.ts': 24,
-  'packages/engine-nats/test/receive-counts.test.ts': 23,
+  'packages/engine-nats/test/queues.test.ts': 23,
   'apps/server/test/official-a2a/wrong-streams.test.ts': 22,
   'packages/engine-nats/test/housekeeping.test.ts': 21,
   'packages/engine-nats/test/nodes.test.ts': 20,

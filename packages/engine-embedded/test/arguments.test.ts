@@ -14,7 +14,7 @@ async function failureOf(object: object, method: string, ...args: unknown[]): Pr
   return 'no failure'
 }
 
-test('arguments - no public function of the broker fails without words', async () => {
+test('arguments - every public function of the broker explains a wrong argument', async () => {
   await using folder = await TemporaryFolder.create('arguments')
   await using engine = await openEmbeddedEngine({ path: folder.path })
   const { broker } = createBroker(engine)
@@ -32,7 +32,7 @@ test('arguments - no public function of the broker fails without words', async (
   expect(failures.filter((failure) => /Cannot|undefined \(|not iterable|is not a function/.test(failure))).toEqual([])
 })
 
-test('arguments - the messages say what is allowed', async () => {
+test('arguments - errors name the allowed values', async () => {
   await using folder = await TemporaryFolder.create('arguments')
   await using engine = await openEmbeddedEngine({ path: folder.path })
   const { broker } = createBroker(engine)

@@ -96,7 +96,7 @@ test('S4 - the broker’s own handle and the operators’ broker are not subject
   })
 })
 
-test('S4 - a dead-letter queue is sent to, so the right to send there is needed', async () => {
+test('S4 - a dead-letter queue requires the permission to send to it', async () => {
   const { broker, system } = await openGuarded(policy({ channels: 'secret', effect: 'deny' }, {}))
   const { queues } = broker.as(ALICE)
   const input = { ...text('x'), maxReceiveCount: 1, deadLetterQueue: 'secret' }
@@ -154,7 +154,7 @@ test('S4, M10 - a similar name is one that the caller may list, and nothing is s
   expect(await channels.subscribers('events', 'orders.none')).toBe(0)
 })
 
-test('S4 - copies that the routing table makes are the operator’s, not the sender’s', async () => {
+test('S4 - the policy of the sender does not apply to copies of the routing table', async () => {
   const { broker, system } = await openGuarded(policy({ channels: 'orders' }), {}, [
     { key: 'orders', routes: 'events_store:archive' },
   ])

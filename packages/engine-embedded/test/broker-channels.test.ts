@@ -57,7 +57,7 @@ test.each(['_AGENTS_.>', '_AGENTS_.*', '_AGENTS_.agents/*'])(
   },
 )
 
-test('M8 - broker: _AGENTS_ without its dot, or elsewhere in a name, is a name like any other', async () => {
+test('M8 - broker: only names that begin with _AGENTS_. are reserved', async () => {
   const { broker } = await openBroker()
   const alice = broker.as(ALICE)
   for (const channel of ['_AGENTS_', '_AGENTS_x.y', 'x._AGENTS_.y', '_agents_.x']) {

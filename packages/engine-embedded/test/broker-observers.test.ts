@@ -86,7 +86,7 @@ test('observers - a delivered message is seen with its receiver', async () => {
   ])
 })
 
-test('observers - channels created, purged and deleted are seen, those that were not are not', async () => {
+test('observers - created, purged and deleted channels are seen, and calls without effect are not', async () => {
   const { broker } = await openBroker()
   const { seen, observer } = recorder()
   broker.observe(observer)
@@ -126,7 +126,7 @@ test('observers - a failed call is seen with its code', async () => {
   expect(seen.accepted).toEqual(['queues c alice 1'])
 })
 
-test('observers - one that throws disturbs neither calls nor other observers, one that was removed sees nothing', async () => {
+test('observers - an observer that throws affects no call, and a removed observer sees nothing', async () => {
   const { engine } = await openBroker()
   const { seen, observer } = recorder()
   const { broker } = createBroker(engine, {

@@ -1,10 +1,10 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
-import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
+import { CLIENT, Folder, queued, receive, storedEvent, textsOf } from './support/store.ts'
 
 const HOUR = 3_600_000
 
-test('clock - set back, it neither moves a log backwards nor ends or prolongs a lease', async () => {
+test('clock - setting the clock back changes no lease and no order of entries', async () => {
   await using folder = await Folder.make()
   let now = 1_800_000_000_000
   await using engine = await folder.open({ now: () => now })
@@ -27,7 +27,7 @@ test('clock - set back, it neither moves a log backwards nor ends or prolongs a 
   expect((await engine.eventsStore.append('log', storedEvent('third'))).timestamp).toBe(now)
 })
 
-test('clock - a log that outlives a restart with the clock set back goes on at its own time', async () => {
+test('clock - timestamps of an events store never decrease, also after a restart with an earlier clock', async () => {
   await using folder = await Folder.make()
   let now = 1_800_000_000_000
   {
@@ -86,4 +86,26 @@ test('C2 - clock - delays and expiries follow the wall clock when it is set forw
   now += HOUR
   expect(textsOf(await receive(engine, 'queue'))).toEqual(['delayed'])
   expect(textsOf(await waiting)).toEqual(['late'])
+})
+
+const LEASE_MS = 600_000
+
+test.each([
+  ['granted', (_extend: () => Promise<unknown>) => Promise.resolve()],
+  ['extended', (extend: () => Promise<unknown>) => extend()],
+])('leases - a receipt settles until the deadline of its lease, and not after: %s', async (_name, prepare) => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  const realNow = performance.now.bind(performance)
+  let offsetMs = 0
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => realNow() + offsetMs)
+  onTestFinished(() => clock.mockRestore())
+  for (const text of ['in time', 'late']) await engine.queues.send('q', queued(text))
+  const leased = await engine.queues.receive('q', { maxMessages: 2, waitMs: 0, leaseMs: LEASE_MS, clientId: CLIENT })
+  const [inTime = '', late = ''] = leased.map(({ receipt }) => receipt)
+  await prepare(() => engine.queues.extend([inTime, late], CLIENT, LEASE_MS))
+  offsetMs = LEASE_MS - 60_000
+  expect(await engine.queues.ack([inTime], CLIENT)).toEqual({ settled: 1, lost: [] })
+  offsetMs = LEASE_MS
+  expect(await engine.queues.ack([late], CLIENT)).toEqual({ settled: 0, lost: [late] })
 })

@@ -84,7 +84,7 @@ test('damaged store - an events store that cannot be read ends its subscriptions
   await expectWorks(engine, 'good')
 })
 
-test('damaged store - damage that a write meets is that channel’s alone, and the store is not opened again', async () => {
+test('damaged store - damage found by a write affects only its channel', async () => {
   const folder = await storeWith('bad', 'good')
   await damage(folder, 'queue bad 20 ')
   const opened = await open(folder)

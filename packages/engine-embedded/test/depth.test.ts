@@ -7,7 +7,7 @@ import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support
 /** Many more than a queue keeps in memory. */
 const DEPTH = 30_000
 
-test('depth - a deep queue comes out in order, each message once, over a restart', async () => {
+test('depth - a deep queue is delivered in order, each message once, across a restart', async () => {
   await using folder = await Folder.make()
   {
     await using engine = await folder.open()

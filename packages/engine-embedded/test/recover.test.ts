@@ -99,7 +99,7 @@ test('recover - keys, options and times of messages are kept', async () => {
   expect((await engine.channels.info('queues', 'queue'))?.queue).toMatchObject({ delayed: 1, waiting: 0 })
 })
 
-test('recover - a file that was cut short is read as far as it goes', async () => {
+test('recover - a truncated file is read up to its end', async () => {
   const folder = await storeWith('bad')
   const file = folder.file('signalbox.db')
   await truncate(file, (await stat(file)).size - 3 * PAGE)
@@ -108,7 +108,7 @@ test('recover - a file that was cut short is read as far as it goes', async () =
   expect(recovery.leftOut.length).toBeGreaterThan(0)
 })
 
-test('recover - a store that is open, or a folder that has one, is refused', async () => {
+test('recover - an open store, or a target folder with a store, is refused', async () => {
   await using folder = await Folder.make()
   await using target = await Folder.make()
   const engine = await folder.open()

@@ -41,7 +41,7 @@ test('routing - a channel of another type is another channel', async () => {
   expect(failures).toEqual([])
 })
 
-test('routing - an archive of everything is no cycle', async () => {
+test('routing - a rule that copies every channel to an archive is not a cycle', async () => {
   const { alice, failures } = await openRouted([{ key: '.*', routes: 'events_store:archive' }])
   await alice.queues.send('a', text('x'))
   await alice.eventsStore.publish('archive', text('y'))

@@ -193,7 +193,7 @@ test('C5 - routing: a duplicate is not copied again', async () => {
   expect(await queued(alice, 'a')).toEqual(['x', 'x'])
 })
 
-test('C5 - routing: a duplicate completes the copies that its first send had no time for', async () => {
+test('C5 - routing: a duplicate completes copies that a crash interrupted', async () => {
   const { engine, alice, copies } = await openRouted([
     { key: 'in', routes: 'queues:a;events:e' },
     { key: 'a|e', routes: 'events_store:b.{ce_n}' },

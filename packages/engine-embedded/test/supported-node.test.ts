@@ -19,7 +19,7 @@ async function importOn(version: string): Promise<string> {
   )
 }
 
-test.each(['18.20.4', '20.20.2', '22.18.9'])('versions - Node %s is refused with words', async (version) => {
+test.each(['18.20.4', '20.20.2', '22.18.9'])('versions - Node %s is refused with an explanation', async (version) => {
   expect(await importOn(version)).toContain(
     `@signalbox/engine-embedded needs Node 22.19 or newer; this is ${version}. Install a newer Node.`,
   )

@@ -8,7 +8,7 @@ import { openNode, startServer } from './support/nodes.ts'
 const QUEUES = 30
 
 describe.skipIf(NATS_SERVER === undefined)('statistics', () => {
-  test('statistics - readers at the same time share one pass over the channels, and those right after it', async () => {
+  test('statistics - concurrent calls share one read of the channels', async () => {
     const server = await startServer()
     const node = await openNode(server)
     for (let i = 0; i < QUEUES; i++) await node.queues.send(`q${i}`, queued('x'))

@@ -68,7 +68,7 @@ describe.skipIf(NATS_SERVER === undefined)('clocks', () => {
     expect(problems.map(({ message }) => message)).toContainEqual(expect.stringContaining('clock'))
   })
 
-  test('CL-18 - clock: one that is some seconds off is warned of, and works', async () => {
+  test('CL-18 - clock: a node whose clock is seconds off logs a warning and works', async () => {
     const server = await startServer()
     setClock(4_000)
     const problems: NatsEngineProblem[] = []

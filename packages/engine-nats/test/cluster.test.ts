@@ -65,7 +65,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     }, 60_000)
   }
 
-  test('CL-17 - a start warns of servers before 2.10, and of no other', async () => {
+  test('CL-17 - the start logs a warning for servers before 2.10 only', async () => {
     const problems: NatsEngineProblem[] = []
     const node = await openNode(unusedPrefix(), { onProblem: (problem) => void problems.push(problem) })
     const warnings = problems.filter(({ message }) => message.startsWith('nats-server 2.'))
@@ -75,7 +75,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     expect(warnings.map(({ kind }) => kind)).toEqual(Number(minor) < 10 ? ['warning'] : [])
   }, 60_000)
 
-  test('CL-10 - of nodes that make a channel at the same time each sends to the same one', async () => {
+  test('CL-10 - nodes that create a channel at the same time send to the same channel', async () => {
     const prefix = unusedPrefix()
     const nodes = [await openNode(prefix), await openNode(prefix), await openNode(prefix)]
     for (let round = 0; round < 2; round++) {
@@ -84,7 +84,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     }
   }, 60_000)
 
-  test('CL-10 - of nodes that write a key at the same time one is first', async () => {
+  test('CL-10 - of several nodes that write a key at the same time, exactly one succeeds', async () => {
     const prefix = unusedPrefix()
     const nodes = [await openNode(prefix), await openNode(prefix), await openNode(prefix)]
     await nodes[0]?.channels.create('events_store', 'log', { compacted: true })
@@ -157,7 +157,7 @@ describe.skipIf(NATS_SERVER === undefined)('three servers', () => {
     await expect(opening).rejects.toThrow('stopped')
   })
 
-  test('CL-6 - a node that comes back before the servers have a leader learns of channels as soon as they have', async () => {
+  test('CL-6 - a node that reconnects before the servers have a leader reads the channels when they have one', async () => {
     const prefix = unusedPrefix()
     const problems: string[] = []
     const node = await openNode(prefix, {

@@ -27,7 +27,7 @@ function sequencesInto(into: number[]): (entry: StoredEvent) => void {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
-  test('CL-5 - calls fail soon with ENGINE_UNAVAILABLE, health says why, and both are well again', async () => {
+  test('CL-5 - without a server calls fail within seconds, health names the cause, and both recover', async () => {
     const server = await startServer()
     const problems: NatsEngineProblem[] = []
     const node = await openNode(server, { ...QUICK, onProblem: (problem) => problems.push(problem) })
@@ -55,7 +55,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(problems.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['disconnected', 'healed']))
   })
 
-  test('CL-6 - when the servers are back the channels are read once, and not for ever', async () => {
+  test('CL-6 - a node reads the channels once after it reconnects', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.queues.send('q', queued('x'))
@@ -75,7 +75,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(readers.length).toBeLessThanOrEqual(2)
   })
 
-  test('CL-5 - a frozen server is detected: calls fail, and succeed again when it wakes', async () => {
+  test('CL-5 - calls to a frozen server fail, and succeed again when it continues', async () => {
     const server = await startServer()
     const node = await openNode(server, QUICK)
     await node.queues.send('q', queued('x'))
@@ -220,7 +220,7 @@ describe.skipIf(NATS_SERVER === undefined)('connection loss', () => {
     expect(problems.map(({ kind }) => kind).slice(0, 2)).toEqual(['disconnected', 'healed'])
   })
 
-  test('CL-8 - a node with waiting disabled fails, and a wait can be aborted', async () => {
+  test('CL-8 - a node that may not wait for the servers fails to start, and a wait can be aborted', async () => {
     const server = await startServer()
     await server.stop()
     await expect(openNatsEngine({ servers: [server.url], waitForServers: false })).rejects.toMatchObject({

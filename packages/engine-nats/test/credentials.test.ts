@@ -53,7 +53,7 @@ test.skipIf(process.platform === 'win32')(
 )
 
 describe.skipIf(NATS_SERVER === undefined)('credentials', () => {
-  test('CL-9 - user and password in the address', async () => {
+  test('CL-9 - connects with the user and password of the address', async () => {
     const server = await startServer({ config: 'authorization { user: "box", password: "pass@word:1" }' })
     const address = (user: string) => server.url.replace('nats://', `nats://${user}@`)
     await assertWorks(await openNode(server, { servers: [address('box:pass%40word%3A1')] }))
@@ -62,7 +62,7 @@ describe.skipIf(NATS_SERVER === undefined)('credentials', () => {
     await expect(openNatsEngine({ servers: [address('box:secret')] })).rejects.not.toThrow(/secret/)
   })
 
-  test('CL-9 - a credentials file', async () => {
+  test('CL-9 - connects with a credentials file', async () => {
     const operator = makeOperator()
     const server = await startServer({ config: operator.config })
     const [credsFile, foreign] = [join(folder, 'user.creds'), join(folder, 'foreign.creds')]
@@ -73,7 +73,7 @@ describe.skipIf(NATS_SERVER === undefined)('credentials', () => {
     expect(await codeOf({ servers: [server.url], credsFile: join(folder, 'missing') })).toBe('OPTION_INVALID')
   })
 
-  test.skipIf(!HAS_OPENSSL)('CL-9 - TLS with an authority of one’s own, and certificates of clients', async () => {
+  test.skipIf(!HAS_OPENSSL)('CL-9 - connects over TLS with a private authority and a client certificate', async () => {
     const [authority, stranger] = [new Authority(folder, 'authority'), new Authority(folder, 'stranger')]
     const own = await authority.issue('server')
     const client = await authority.issue('client')
@@ -87,14 +87,14 @@ describe.skipIf(NATS_SERVER === undefined)('credentials', () => {
     expect(await codeOf({ servers, tls: alone })).toBe('OPTION_INVALID')
   })
 
-  test('CL-9 - of several servers one that is there is enough', async () => {
+  test('CL-9 - a node starts if one of its servers can be reached', async () => {
     const server = await startServer()
     const node = await openNode(server, { servers: ['nats://127.0.0.1:1', server.url] })
     await assertWorks(node)
     expect((await node.health()).ok).toBe(true)
   })
 
-  test('options - bad ones are refused by name, without the password', async () => {
+  test('options - an invalid option is refused by name, and no password is shown', async () => {
     const servers = ['nats://127.0.0.1:4222']
     expect(await codeOf({ servers: [] })).toBe('OPTION_INVALID')
     expect(await codeOf({ servers: ['nats://user:secret@ho st'] })).toBe('OPTION_INVALID')

@@ -83,7 +83,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(delivery && text(delivery.message)).toBe('kept')
   })
 
-  test('CL-19 - channels: one that the servers say nothing of fails neither lists nor statistics, and is reported once', async () => {
+  test('CL-19 - channels: a channel that the servers do not answer for fails no list or statistics, and is reported once', async () => {
     const stream = `signalbox-q-${createHash('sha256').update('bad').digest('base64url').slice(0, 22)}-AAAAAAAAAAAAAAAA`
     const denied = `permissions: { publish: { deny: ["$JS.API.STREAM.INFO.${stream}"] } }`
     const server = await startServer({
@@ -194,7 +194,7 @@ describe.skipIf(NATS_SERVER === undefined)('what others wrote into the servers',
     expect(problems.filter(({ kind }) => kind === 'disconnected')).toEqual([])
   })
 
-  test('CL-4 - a damaged key of receipts is not used: with an empty one every client could write receipts', async () => {
+  test('CL-4 - a node refuses to start with a damaged key of receipts', async () => {
     const server = await startServer()
     await (await openNode(server)).close()
     const connection = await stranger(server.url)

@@ -24,7 +24,7 @@ async function managerOf(url: string) {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
-  test('reads - a read of large messages gets hardly more from the servers than it returns', async () => {
+  test('reads - a read of large messages fetches little more than it returns', async () => {
     const server = await startServer({ monitored: true })
     const node = await openNode(server)
     const body = 'x'.repeat(2_000_000)
@@ -48,7 +48,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     }
   })
 
-  test('compaction - a tombstone goes an hour after it was written, and its key begins anew', async () => {
+  test('compaction - a tombstone is removed after an hour, and its key can be created again', async () => {
     const server = await startServer()
     const node = await openNode(server)
     await node.channels.create('events_store', 'log', { compacted: true })
@@ -66,7 +66,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     expect(sequence).toBe(5)
   })
 
-  test('options - limits that were changed hold for channels that there are already', async () => {
+  test('options - changed limits apply to existing channels', async () => {
     const server = await startServer()
     const before = await openNode(server)
     await before.queues.send('q', queued('x'))
@@ -115,7 +115,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     await expect(three).rejects.toThrow(/replicas/)
   })
 
-  test('streams - nothing is left of a deleted channel', async () => {
+  test('streams - deleting a channel removes all its data', async () => {
     const server = await startServer()
     const node = await openNode(server)
     await node.queues.send('q', queued('x'))
@@ -130,7 +130,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     ])
   })
 
-  test('channels - a node whose reader the servers lose makes another one, never more, and misses nothing', async () => {
+  test('channels - a node replaces a consumer that the servers lost, once, and misses no change', async () => {
     const server = await startServer()
     const [node, other] = [await openNode(server), await openNode(server)]
     await using manager = await managerOf(server.url)
@@ -151,7 +151,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     await vi.waitFor(async () => expect(await readers()).toHaveLength(2), PATIENT)
   })
 
-  test('streams - one that no channel points to goes a minute after a node first saw it, and no other does', async () => {
+  test('streams - a stream without a channel is removed a minute after a node first saw it', async () => {
     const server = await startServer()
     const node = await openNode(server)
     await node.queues.send('kept', queued('x'))
@@ -169,7 +169,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     expect((await node.queues.receive('kept', RECEIVE)).map(({ message }) => text(message))).toEqual(['x'])
   })
 
-  test('streams - those that one node is making are left to it by others that start', async () => {
+  test('streams - a starting node keeps the streams that another node is creating', async () => {
     const server = await startServer()
     const making = await openNode(server)
     const starting = [await openNode(server), await openNode(server), await openNode(server)]
@@ -191,7 +191,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     expect(removed).toEqual([])
   })
 
-  test('CL-6 - a subscription whose consumer gives nothing any more, and lives, gets a new one', async () => {
+  test('CL-6 - a subscription replaces a consumer that is alive and delivers nothing', async () => {
     const server = await startServer()
     const node = await openNode(server)
     const seen: number[] = []
@@ -211,7 +211,7 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     await subscription.close()
   }, 40_000)
 
-  test('CL-6 - a subscription that was given more than the servers hold now ends with an error, and does not wait for ever', async () => {
+  test('CL-6 - a subscription that is ahead of the servers ends with an error', async () => {
     const server = await startServer()
     const node = await openNode(server)
     const seen: number[] = []

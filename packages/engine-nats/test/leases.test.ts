@@ -92,7 +92,7 @@ describe.skipIf(NATS_SERVER === undefined)('settling at another node', () => {
     await expect(settle(other, 'extend', receipt)).rejects.toMatchObject(ACKED)
   })
 
-  test('CL-21 - nobody calls an extended lease lost whose owner died, if its message is gone', async () => {
+  test('CL-21 - an extended lease whose owner died is not reported as lost if its message is gone', async () => {
     const { network, owner, other, receipt } = await leased(1_000)
     expect(await settle(owner, 'extend', receipt)).toEqual(DONE)
     await pause(1_100)
@@ -144,7 +144,7 @@ async function twoNodes() {
 }
 
 describe.skipIf(NATS_SERVER === undefined)('a node that is cut off', () => {
-  test('CL-3 - a lease that another node took over meanwhile is that one’s, and ends nowhere else', async () => {
+  test('CL-3 - after a lease is taken over, only the new owner ends it', async () => {
     const { here, away, cut, restore } = await twoNodes()
     const once = { maxReceiveCount: 1, deadLetterQueue: 'dead' }
     for (const body of ['acked', 'extended']) await away.queues.send('q', queued(body, once))
@@ -165,7 +165,7 @@ describe.skipIf(NATS_SERVER === undefined)('a node that is cut off', () => {
     expect(await here.queues.ack([extended], CLIENT)).toEqual({ settled: 1, lost: [] })
   })
 
-  test('CL-3 - a lease that no node took over meanwhile is settled as before, and ends in its time', async () => {
+  test('CL-3 - a lease that no node took over is settled by its owner after the connection is back', async () => {
     const { here, away, cut, restore } = await twoNodes()
     for (const body of ['acked', 'lapsed']) await away.queues.send('q', queued(body))
     const [delivery] = await away.queues.receive('q', RECEIVE)

@@ -164,7 +164,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect(await one.queues.ack([kept?.receipt ?? ''], CLIENT)).toEqual({ settled: 1, lost: [] })
   })
 
-  test('CL-2 - counters, gauges and subscribers are those of all nodes', async () => {
+  test('CL-2 - counters, gauges and subscribers include all nodes', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     for (const body of ['a', 'b', 'c']) await one.queues.send('q', queued(body))
@@ -186,7 +186,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     }, PATIENT)
   })
 
-  test('CL-1 - channels of every type are known on every node, also to one that comes later', async () => {
+  test('CL-1 - every node knows the channels of every type, also a node that joins later', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     for (const type of ['queues', 'events', 'events_store', 'commands', 'queries'] as const) {
@@ -263,7 +263,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     await vi.waitFor(() => expect(seen[0]?.aborted).toBe(true), PATIENT)
   })
 
-  test('C4 - channels made at the same time on two nodes are one channel', async () => {
+  test('C4 - two nodes that create a channel at the same time create one channel', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     const results = await Promise.all(
@@ -273,7 +273,7 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect(sequences).toEqual(Array.from({ length: 10 }, (_, i) => i + 1))
   })
 
-  test('CL-4 - receipts of another broker, or made up, are lost', async () => {
+  test('CL-4 - receipts of another broker and forged receipts are lost', async () => {
     const server = await startServer()
     const [one, other] = [await openNode(server), await openNode(server, { prefix: 'other' })]
     await one.queues.send('q', queued('x'))

@@ -108,7 +108,7 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect(await one.queues.receive('q', { ...RECEIVE, waitMs: 200 })).toEqual([])
   })
 
-  test('C2 - a rejected message without a receive does not count, on any node', async () => {
+  test('C2 - a message that is returned without a receiver counts no receive, on any node', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     await one.channels.create('queues', 'q')
@@ -135,7 +135,7 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect(await waiting).toEqual([])
   })
 
-  test('C2 - a message has its number of receives, also after a long wait for a full dead-letter queue', async () => {
+  test('C2 - a message keeps its number of receives while its dead-letter queue is full', async () => {
     const server = await startServer()
     const node = await openNode(server, { queueMaxMessages: 1 })
     await node.queues.send('dead', queued('in the way'))
@@ -202,7 +202,7 @@ describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
     await node.queues.send('plain', queued('x'.repeat(MAX_PAYLOAD - 1_000), { deadLetterQueue: 'd' }))
   })
 
-  test('CL-20, C2 - one that fits no dead-letter queue, as the servers take less now, stays and is reported once', async () => {
+  test('CL-20, C2 - a message that no longer fits its dead-letter queue stays in its queue and is reported once', async () => {
     const server = await startServer()
     const large = await openNode(server)
     for (const body of ['x'.repeat(70_000), 'y'.repeat(70_000)]) await large.queues.send('q', queued(body, DEAD))

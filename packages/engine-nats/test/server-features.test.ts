@@ -61,7 +61,7 @@ test("time to live - whole seconds, never before the expiry and the retention, w
 })
 
 describe.skipIf(NATS_SERVER === undefined || OFFERS_TTL)('servers that offer nothing more', () => {
-  test('CL-17 - they are sent nothing that they do not know', async () => {
+  test('CL-17 - servers without time to live get no message with it', async () => {
     const server = await startServer()
     const node = await openNode(server)
     expect(node.capabilities.expiryWithoutNode).toBe(false)
@@ -122,7 +122,7 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
     expect(next && text(next.message)).toBe('next')
   })
 
-  test('CL-17 - a copy in a dead-letter queue stays', async () => {
+  test('CL-17 - a dead letter does not expire', async () => {
     const server = await startServer()
     const node = await openNode(server, KEPT)
     const once = { expirationMs: 60_000, maxReceiveCount: 1, deadLetterQueue: 'dead' }
@@ -139,7 +139,7 @@ describe.skipIf(!OFFERS_TTL)('servers that remove messages by themselves', () =>
     expect(headers).toEqual([['Nats-Msg-Id']])
   })
 
-  test('CL-17 - a queue that older servers made takes messages at once, and is brought up to date', async () => {
+  test('CL-17 - a queue of older servers accepts messages at once, and its stream is updated', async () => {
     const server = await startServer()
     const before = await openNode(server)
     await before.queues.send('q', queued('x'))

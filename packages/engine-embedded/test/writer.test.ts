@@ -1,8 +1,17 @@
-import { expect, test } from 'vitest'
-
 import type { CommitInfo } from '@signalbox/engine-embedded'
+import { expect, onTestFinished, test } from 'vitest'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
 
-import { CLIENT, Folder, storedEvent, queued, receive, textsOf } from './support/store.ts'
+import type { EntryRow, QueueRow } from '../src/store/message-rows.ts'
+import { isFatal } from '../src/store/sqlite.ts'
+import type { Operation, OperationRefusal, Result } from '../src/writer/operations.ts'
+import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/thread-messages.ts'
+import { WalFile } from '../src/writer/wal.ts'
+import { CLIENT, Folder, queued, receive, storedEvent, textsOf } from './support/store.ts'
 
 test('group commit - operations that come together share a sync', async () => {
   await using folder = await Folder.make()
@@ -128,4 +137,149 @@ test('group commit - messages of every shape, and acks in any order, leave the c
   )
   const all = await engine.channels.info('queues', 'all')
   expect(all?.queue).toMatchObject({ waiting: 0, inFlight: 0, bytes: 0 })
+})
+
+function send(channel: string, id: string, body: Uint8Array, more: Partial<QueueRow> = {}) {
+  const message: QueueRow = {
+    id,
+    clientId: 'client',
+    timestamp: 1_000,
+    size: body.byteLength,
+    metadata: '',
+    tags: '',
+    expiresAt: 2_000,
+    maxReceiveCount: 3,
+    deadLetterQueue: 'dead',
+    body,
+    dueAt: 0,
+    deduplicationId: undefined,
+    ...more,
+  }
+  return { kind: 'send', channel, now: 1_000, messages: [message] } satisfies Operation
+}
+
+function append(channel: string, id: string, body: Uint8Array, more: Partial<EntryRow> = {}) {
+  const entry: EntryRow = {
+    id,
+    clientId: 'client',
+    size: body.byteLength,
+    metadata: 'm',
+    tags: '',
+    key: id === '1' ? null : 'key',
+    tombstone: 0,
+    body,
+    expectLastOfKey: undefined,
+    deduplicationId: undefined,
+    ...more,
+  }
+  return { kind: 'append', channel, now: 1_000, entry } satisfies Operation
+}
+
+const bytes = (length: number, value: number): Uint8Array => new Uint8Array(length).fill(value)
+
+test('post - operations of all sizes and kinds arrive as they were, in their order', () => {
+  const batch = send('a', '6', bytes(1, 6))
+  const operations: Operation[] = [
+    send('a', '1', bytes(3, 1)),
+    { kind: 'settle', channel: 'a', channelId: 7, sequences: [2 ** 39], expired: false },
+    send('b', '2', bytes(0, 0), { metadata: 'm', dueAt: 5_000 }),
+    { kind: 'sweep', now: 5 },
+    { kind: 'settle', channel: 'b', channelId: 8, sequences: [1], expired: true },
+    { kind: 'settle', channel: 'b', channelId: 8, sequences: [1, 2], expired: false },
+    send('a', '3', bytes(100_000, 3)),
+    append('a', '1', bytes(3, 1)),
+    append('b', '2', bytes(0, 0), { expectLastOfKey: 0 }),
+    append('b', '3', bytes(100_000, 3), { expectLastOfKey: 2 ** 39 }),
+    append('b', '4', bytes(4, 4), { deduplicationId: 'once' }),
+    append('b', '5', bytes(5, 5), { expectLastOfKey: 2 ** 39 }),
+    { ...batch, messages: batch.messages.map((message) => ({ ...message, deduplicationId: 'once' })) },
+    { ...batch, messages: [...batch.messages, ...batch.messages] },
+    { ...batch, messages: [...batch.messages, ...send('a', '7', bytes(100_000, 7)).messages] },
+    send('a', '4', bytes(2, 4)),
+    { kind: 'probe' },
+  ]
+
+  expect(unpackOperations(structuredClone(packOperations(operations)))).toEqual(operations)
+})
+
+test('post - results arrive as they were, in their order', () => {
+  const refusal: OperationRefusal = { kind: 'refused', code: 'QUEUE_FULL', message: 'full', details: { limit: 1 } }
+  const results: (Result | OperationRefusal)[] = [
+    { kind: 'send', channelId: 2 ** 23 - 1, sequences: [2 ** 40 - 1], duplicates: undefined },
+    { kind: 'settle' },
+    refusal,
+    { kind: 'send', channelId: 1, sequences: [1, 2], duplicates: undefined },
+    { kind: 'send', channelId: 1, sequences: [1], duplicates: ['first'] },
+    { kind: 'settle' },
+    { kind: 'send', channelId: 1, sequences: [3], duplicates: undefined },
+  ]
+
+  expect(unpackResults(structuredClone(packResults(results)))).toEqual(results)
+})
+
+test('WAL - a sync that works throws nothing', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'signalbox-wal-'))
+  try {
+    const file = join(folder, 'wal')
+    await writeFile(file, 'frames')
+    const wal = new WalFile(file)
+    expect(() => wal.sync()).not.toThrow()
+    wal.close()
+  } finally {
+    await rm(folder, { recursive: true })
+  }
+})
+
+// A device that takes writes and knows no sync: the error of a real call, as a failing disk gives one.
+test.runIf(process.platform === 'linux')(
+  'WAL - a failed sync closes the connection, like a failed sync of SQLite',
+  () => {
+    const wal = new WalFile('/dev/null')
+    let thrown: unknown
+    try {
+      wal.sync()
+    } catch (error) {
+      thrown = error
+    }
+    wal.close()
+    expect(thrown).toMatchObject({ code: 'SQLITE_IOERR_FSYNC', message: expect.stringContaining('EINVAL') })
+    expect(isFatal(thrown)).toBe(true)
+  },
+)
+
+/** Collects the threads that this process starts until the test ends. */
+function startedThreads(): readonly Worker[] {
+  const started: Worker[] = []
+  const add = (worker: Worker): void => void started.push(worker)
+  process.on('worker', add)
+  onTestFinished(() => void process.off('worker', add))
+  return started
+}
+
+test('writer thread - stores that are opened one after another share one thread, and no data', async () => {
+  const started = startedThreads()
+  for (const text of ['one', 'two', 'three']) {
+    await using folder = await Folder.make()
+    await using engine = await folder.open()
+    await engine.queues.send('queue', queued(text))
+    expect(textsOf(await receive(engine, 'queue'))).toEqual([text])
+  }
+  expect(started.length).toBeLessThanOrEqual(1)
+})
+
+test('writer thread - each open store has a thread; when they close, one thread is kept', async () => {
+  const started = startedThreads()
+  const ended: Promise<unknown>[] = []
+  await using stack = new AsyncDisposableStack()
+  const engines = []
+  for (let i = 0; i < 3; i++) engines.push(await stack.use(await Folder.make()).open())
+  expect(started.length).toBeGreaterThanOrEqual(2)
+  for (const thread of started) ended.push(once(thread, 'exit'))
+  for (const engine of engines) await engine.close()
+  await Promise.any(ended)
+
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  await engine.queues.send('queue', queued('x'))
+  expect(started.length).toBeLessThanOrEqual(3)
 })
