@@ -65,7 +65,7 @@ export async function runServer(
         log,
         signal: stop.signal,
         origins: loaded.origins,
-        ...(configFile ? { configFile } : {}),
+        configFile,
       })
     } catch (error) {
       if (!stop.signal.aborted) throw error

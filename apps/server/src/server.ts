@@ -43,16 +43,16 @@ import type { ServerWebhooks, WebhookParts } from './webhooks/open-webhooks.ts'
 
 export interface ServerOptions {
   /** @default a log according to `config.log` */
-  readonly log?: Logger
+  readonly log?: Logger | undefined
   /** The sources of the settings, for operators. @default a program passed the configuration */
-  readonly origins?: Origins
+  readonly origins?: Origins | undefined
   /** A file whose limits are applied again after each change. @default none */
-  readonly configFile?: ConfigFile
+  readonly configFile?: ConfigFile | undefined
   /**
    * Aborting it ends a start: opened parts are closed, and the start rejects with the signal's
    * reason.
    */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** A server that accepts calls. */
