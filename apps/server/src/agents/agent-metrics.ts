@@ -112,7 +112,7 @@ export class AgentMetrics {
     registry.registerMetric(
       new Gauge({
         name: 'broker_a2a_requests_in_flight',
-        help: 'Requests and streams under way for an agent, on the node that serves it.',
+        help: 'Requests and streams of an agent in progress, on the node that serves it.',
         labelNames: ['agent_id'],
         registers: [],
         collect() {
