@@ -28,6 +28,7 @@ type Sharing = Readonly<Record<string, readonly string[]>>
  */
 const SHARED: Sharing = {
   '@signalbox/broker-core': ['nodes'],
+  '@signalbox/cli': [],
   '@signalbox/connector-a2a': ['leaks', 'stream/many-streams'],
   '@signalbox/connector-cloudevents': ['subscribe-events', 'unowned-promises'],
   '@signalbox/connector-mcp': ['protocol-waiting', 'tools-channels'],
