@@ -74,6 +74,15 @@ test('router - a preflight is answered before any route, and a route gets the he
   expect((await fetch(`${base}/mcp`, { method: 'OPTIONS' })).headers.has('access-control-allow-origin')).toBe(false)
 })
 
+test('router - an error of a handler is answered with 500 in plain text', async () => {
+  const { router, base } = await routed()
+  router.add('/broken', () => {
+    throw new Error('broken')
+  })
+  const response = await fetch(`${base}/broken`)
+  expect([response.status, await response.text()]).toEqual([500, 'internal error\n'])
+})
+
 test('router - while it closes it refuses requests, except those that a connector refuses itself', async () => {
   const { router, ask } = await routed()
   router.close()

@@ -101,7 +101,11 @@ export class Router {
     }
     if (route.decoded === true) request.url = `${path}${query}`
     else if (target.url !== undefined) request.url = target.url
-    route.handler(request, response, headers)
+    try {
+      route.handler(request, response, headers)
+    } catch (error) {
+      this.#fail(request, response, error, headers)
+    }
   }
 
   #find(path: string): Route | undefined {
@@ -118,11 +122,14 @@ export class Router {
     }
     probe(this.#health).then(
       (answer) => sendAnswer(request, response, answer, headers),
-      (error: unknown) => {
-        this.#log.error({ err: error }, 'request failed')
-        sendAnswer(request, response, textAnswer(500, 'internal error'), headers)
-      },
+      (error: unknown) => this.#fail(request, response, error, headers),
     )
+  }
+
+  #fail(request: IncomingMessage, response: ServerResponse, error: unknown, headers: ReturnType<Cors>): void {
+    this.#log.error({ err: error }, 'request failed')
+    if (response.headersSent) response.destroy()
+    else sendAnswer(request, response, textAnswer(500, 'internal error'), headers)
   }
 }
 
