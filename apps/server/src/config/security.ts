@@ -1,7 +1,6 @@
 import type { TrustedOrigins } from '@signalbox/http-kit'
 
 import { resourceOf } from '../mcp/options.ts'
-import { isSafeForTokens } from '../security/safe-for-tokens.ts'
 import type { Config } from './schema.ts'
 
 const KEY_SOURCES = ['jwksUrl', 'jwksFile', 'keyFile', 'secret', 'secretFile'] as const
@@ -128,4 +127,13 @@ function consoleOAuthConflicts(config: Config): string[] {
 export function trustedOrigins(setting: readonly string[]): TrustedOrigins {
   if (setting.includes('*')) return '*'
   return setting.includes('auto') ? 'auto' : setting
+}
+
+const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
+
+/** Returns true for a URL to which tokens may be sent: https, or http on this machine, without credentials. */
+export function isSafeForTokens(text: string): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  if (url === undefined || url.username !== '' || url.password !== '') return false
+  return url.protocol === 'https:' || (url.protocol === 'http:' && LOOPBACK.has(url.hostname))
 }

@@ -1,14 +1,14 @@
 import type { Server, ServerOptions } from 'node:http'
-import type { Duplex } from 'node:stream'
 import process from 'node:process'
+import type { Duplex } from 'node:stream'
 
 import type { Health } from '../health/health.ts'
 import type { Answer } from '../http/answers.ts'
 import { textAnswer } from '../http/answers.ts'
-import type { Drain } from '../lifecycle/drain.ts'
-import { drain } from '../lifecycle/drain.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Tls } from '../security/tls.ts'
+import type { Drain } from './address.ts'
+import { drain } from './address.ts'
 import { Router } from './router.ts'
 
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.

@@ -5,9 +5,8 @@ import { Type } from 'typebox'
 import { Check } from 'typebox/schema'
 
 import type { Config } from '../config/schema.ts'
-import { consoleIssuer } from '../config/security.ts'
+import { consoleIssuer, isSafeForTokens } from '../config/security.ts'
 import type { Logger } from '../logging/logger.ts'
-import { isSafeForTokens } from './safe-for-tokens.ts'
 
 /** The time for which metadata is used, in ms. While the provider fails, the last metadata is used. */
 const MAX_AGE_MS = 600_000
