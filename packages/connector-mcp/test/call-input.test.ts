@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import type { McpConnectorOptions } from '../src/index.ts'
 import { brokerStateKey } from '../src/index.ts'
-import { asking, DONE, expectConversation, formOf, SEND, startClerk } from './clerk.ts'
+import { asking, DONE, expectConversation, formOf, SEND, startAskingAgent } from './asking-agent.ts'
 import type { TaskNode } from './task-host.ts'
 
 const FORMS = { 'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} } } }
@@ -33,7 +33,7 @@ const answer = (text: string) => ({ question: { action: 'accept', content: { ans
 
 describe('M20 a call that asks for input without a task', () => {
   test('M20 - the result has the question and a state, and the repeated call continues the task of the agent', async () => {
-    const host = await startClerk(asking('for how many?'), asking('at what time?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), asking('at what time?'), DONE)
     const node = await host.node()
     const first = await question(node)
     expect(first).toEqual({
@@ -60,7 +60,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - another node with the same key continues the call', async () => {
-    const host = await startClerk(asking('for how many?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), DONE)
     const options: McpConnectorOptions = { stateKey: brokerStateKey(host.system) }
     const [one, other] = [await host.node({}, options), await host.node({}, options)]
     const { requestState } = await question(one)
@@ -75,13 +75,13 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - nodes that create the key at the same time agree on it', async () => {
-    const host = await startClerk(DONE)
+    const host = await startAskingAgent(DONE)
     const keys = await Promise.all([1, 2, 3, 4].map(() => brokerStateKey(host.system)()))
     expect(new Set(keys.map((key) => Buffer.from(key).toString('hex'))).size).toBe(1)
   })
 
   test('M20 - a missing response is asked for again, and responses to other requests are ignored', async () => {
-    const host = await startClerk(asking('for how many?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), DONE)
     const node = await host.node()
     const { requestState } = await question(node)
     for (const more of [{}, { inputResponses: {} }, { inputResponses: { other: 5 } }]) {
@@ -92,7 +92,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - a user who declines ends the call with INPUT_DECLINED', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const { requestState } = await question(node)
     const { result } = await send(node, { requestState, inputResponses: { question: { action: 'decline' } } })
@@ -101,7 +101,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - the state is for one call: other arguments, another tool and a changed state are -32602', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const { requestState } = await question(node)
     const inputResponses = answer('four')
@@ -123,7 +123,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - the order of members in the arguments does not matter', async () => {
-    const host = await startClerk(asking('for how many?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), DONE)
     const node = await host.node()
     const { requestState } = await question(node)
     const args = { message: SEND.message, agent_id: SEND.agent_id }
@@ -132,7 +132,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - the state expires after 15 minutes', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const { requestState } = await question(node)
     vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 15 * 60_000 + 1_000 })
@@ -142,7 +142,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - the state is for one caller', async () => {
-    const host = await startClerk(asking('for how many?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), DONE)
     // The caller has the name in its token.
     const authenticator: Authenticator = {
       authenticate: ({ headers }) => ({ clientId: headers.authorization ?? 'nobody' }),
@@ -162,7 +162,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - a state that is used twice continues the same task of the agent, and calls nothing else', async () => {
-    const host = await startClerk(asking('for how many?'), DONE, DONE)
+    const host = await startAskingAgent(asking('for how many?'), DONE, DONE)
     const node = await host.node()
     const { requestState } = await question(node)
     const retry = { inputResponses: answer('four'), requestState }
@@ -174,7 +174,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - responses that are not valid are -32602', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const { requestState } = await question(node)
     for (const inputResponses of [{ question: 5 }, { question: { action: 'shrug' } }, [], 'x', 7]) {
@@ -185,7 +185,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - a client that shows no forms any more gets the reply, or -32602 if a response is missing', async () => {
-    const host = await startClerk(asking('for how many?'), asking('at what time?'))
+    const host = await startAskingAgent(asking('for how many?'), asking('at what time?'))
     const node = await host.node()
     const { requestState } = await question(node)
     expect(await send(node, { requestState }, NO_FORMS)).toMatchObject({ error: { code: -32602 } })
@@ -194,7 +194,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - a repeated call may become a task', async () => {
-    const host = await startClerk(asking('for how many?'), asking('at what time?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), asking('at what time?'), DONE)
     const node = await host.node({ afterMs: 60_000 })
     const { requestState } = await question(node)
     const both = {
@@ -209,7 +209,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - at the limit of tasks a client with tasks and forms is asked without a task', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node({ maxTasksOf: () => 1 })
     const first = await node.call('agent_send', SEND)
     expect(first.resultType).toBe('task')
@@ -217,7 +217,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - without a key the reply of the agent is the result', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const failing = new Error('no key')
     const node = await host.node({}, { stateKey: () => Promise.reject(failing) })
     expect((await send(node)).result).toMatchObject({
@@ -229,7 +229,7 @@ describe('M20 a call that asks for input without a task', () => {
   })
 
   test('M20 - the older revisions ignore requestState and never ask', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const response = await fetch(node.url, {
       method: 'POST',

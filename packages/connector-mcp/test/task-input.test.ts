@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import type { AgentAnswer } from './agent-desk.ts'
-import { asking, DONE, expectConversation, formOf, reply, SEND, startClerk } from './clerk.ts'
+import { asking, DONE, expectConversation, formOf, reply, SEND, startAskingAgent } from './asking-agent.ts'
 import type { Task } from './task-host.ts'
 import { capabilities } from './task-host.ts'
 
@@ -13,7 +13,7 @@ function onlyKey(task: Task): string {
 
 describe('M20 an agent asks for input', () => {
   test('M20 - the question is a form for the user, and the answer continues the task of the agent', async () => {
-    const host = await startClerk(asking('for how many?'), asking('at what time?'), DONE)
+    const host = await startAskingAgent(asking('for how many?'), asking('at what time?'), DONE)
     // The agent asks before the call is long, so the call becomes a task at once.
     const node = await host.node({ afterMs: 60_000 })
     const created = await node.call('agent_send', SEND)
@@ -49,10 +49,10 @@ describe('M20 an agent asks for input', () => {
   test('M20 - a question of A2A 1.0 is understood', async () => {
     const message = { role: 'ROLE_AGENT', messageId: 'm', parts: [{ text: 'why?' }] }
     const task = { id: 't1', contextId: 'c1', status: { state: 'TASK_STATE_INPUT_REQUIRED', message } }
-    const host = await startClerk(reply({ task }))
+    const host = await startAskingAgent(reply({ task }))
     const node = await host.node()
     const params = { message: { role: 'ROLE_USER', messageId: 'a', parts: [{ text: 'x' }] } }
-    const { taskId } = await node.call('agent_query', { agent_id: 'clerk', method: 'SendMessage', params })
+    const { taskId } = await node.call('agent_query', { agent_id: 'booking', method: 'SendMessage', params })
     const asked = await node.until(taskId, 'input_required')
     expect(asked.inputRequests?.[onlyKey(asked)]?.params.message).toBe('why?')
   })
@@ -62,21 +62,21 @@ describe('M20 an agent asks for input', () => {
     ['with links only', capabilities({ elicitation: { url: {} } })],
     ['without tasks and forms', { 'io.modelcontextprotocol/clientCapabilities': {} }],
   ])('M20 - a client %s gets the reply of the agent as the result', async (_name, meta) => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node({ afterMs: 60_000 })
     const result = await node.call('agent_send', SEND, { meta })
     expect(result).toMatchObject({ resultType: 'complete', structuredContent: { reply: { id: 't1' } } })
   })
 
   test('M20 - a status of a task that waits for input is a result: nobody was asked', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node({ afterMs: 60_000 })
-    const args = { agent_id: 'clerk', method: 'tasks/get', params: { id: 't1' } }
+    const args = { agent_id: 'booking', method: 'tasks/get', params: { id: 't1' } }
     expect(await node.call('agent_query', args)).toMatchObject({ resultType: 'complete', isError: false })
   })
 
   test('M20 - a user who declines ends the call, and the task of the agent still waits', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const { taskId } = await node.call('agent_send', SEND)
     const key = onlyKey(await node.until(taskId, 'input_required'))
@@ -87,7 +87,7 @@ describe('M20 an agent asks for input', () => {
   })
 
   test('M20 - an answer that is not one is -32602, and the task still waits', async () => {
-    const host = await startClerk(asking('for how many?'))
+    const host = await startAskingAgent(asking('for how many?'))
     const node = await host.node()
     const { taskId } = await node.call('agent_send', SEND)
     const key = onlyKey(await node.until(taskId, 'input_required'))
@@ -99,7 +99,7 @@ describe('M20 an agent asks for input', () => {
   })
 
   test('M20 - two answers at the same time continue the call once', async () => {
-    const host = await startClerk(asking('for how many?'), reply({ kind: 'message', parts: [] }))
+    const host = await startAskingAgent(asking('for how many?'), reply({ kind: 'message', parts: [] }))
     const nodes = [await host.node(), await host.node()]
     const { taskId } = await nodes[0]!.call('agent_send', SEND)
     const key = onlyKey(await nodes[0]!.until(taskId, 'input_required'))
@@ -113,7 +113,7 @@ describe('M20 an agent asks for input', () => {
 
 describe('M20 cancel', () => {
   test('M20 - a task that waits for input is cancelled at the agent', async () => {
-    const host = await startClerk(
+    const host = await startAskingAgent(
       asking('for how many?'),
       reply({ kind: 'task', id: 't1', status: { state: 'canceled' } }),
     )
@@ -133,7 +133,7 @@ describe('M20 cancel', () => {
   test('M20 - the wait for an agent that has not answered yet ends', async () => {
     const seen = Promise.withResolvers<AbortSignal>()
     const never = Promise.withResolvers<AgentAnswer>()
-    const host = await startClerk(({ signal }) => {
+    const host = await startAskingAgent(({ signal }) => {
       seen.resolve(signal)
       return never.promise
     })
@@ -148,17 +148,20 @@ describe('M20 cancel', () => {
 
   test('M20 - a message that continues a known task of the agent is cancelled by its id', async () => {
     const never = Promise.withResolvers<AgentAnswer>()
-    const host = await startClerk(() => never.promise, reply({ kind: 'task', id: 't7', status: { state: 'canceled' } }))
+    const host = await startAskingAgent(
+      () => never.promise,
+      reply({ kind: 'task', id: 't7', status: { state: 'canceled' } }),
+    )
     const node = await host.node()
     const message = { kind: 'message', role: 'user', messageId: 'a', taskId: 't7', parts: [] }
-    const args = { agent_id: 'clerk', method: 'message/send', params: { message } }
+    const args = { agent_id: 'booking', method: 'message/send', params: { message } }
     const { taskId } = await node.call('agent_query', args)
     await node.ask('tasks/cancel', { taskId })
     await expect.poll(() => host.asked[1]).toMatchObject({ method: 'tasks/cancel', params: { id: 't7' } })
   })
 
   test('M20 - agent_send without blocking never becomes a task', async () => {
-    const host = await startClerk(reply({}))
+    const host = await startAskingAgent(reply({}))
     const node = await host.node({ afterMs: 0 })
     expect(await node.call('agent_send', { ...SEND, blocking: false })).toMatchObject({ resultType: 'complete' })
   })

@@ -98,7 +98,7 @@ export class KeyedLog {
   }
 
   /**
-   * Returns the last entry of a key, whichever node wrote it; it may be newer than what followers have seen.
+   * Returns the last entry of a key, whichever node wrote it; it may be newer than the followers' last one.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async last(key: string): Promise<KeyedEntry | undefined> {
@@ -118,7 +118,7 @@ export class KeyedLog {
 }
 
 /**
- * Follows a log. Reads all of it again when the engine ended the subscription: missed entries may have been compacted
+ * Follows a log. Reads every key again when the engine ended the subscription: missed entries may have been compacted
  * away.
  */
 export class KeyedLogFollower {

@@ -35,7 +35,7 @@ export async function retry<T>(attempt: () => Promise<T>, { mayRetry, signal }: 
 }
 
 export interface KeepSubscribedOptions {
-  /** Ends the subscription for good. */
+  /** Ends the subscription permanently. */
   readonly signal: AbortSignal
   /**
    * Receives the errors of attempts and of subscriptions that ended.

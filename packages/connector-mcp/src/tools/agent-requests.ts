@@ -222,13 +222,13 @@ function questionIn(reply: string): AgentQuestion | undefined {
   const { id, contextId, status } = task
   if (typeof id !== 'string' || !isJsonObject(status) || !INPUT_REQUIRED.has(status['state'])) return undefined
   return {
-    question: textOf(status['message']).slice(0, MAX_QUESTION) || 'The agent needs more information.',
+    question: messageText(status['message']).slice(0, MAX_QUESTION) || 'The agent needs more information.',
     taskId: id,
     contextId: typeof contextId === 'string' ? contextId : undefined,
   }
 }
 
-function textOf(message: unknown): string {
+function messageText(message: unknown): string {
   const parts = isJsonObject(message) ? message['parts'] : undefined
   if (!Array.isArray(parts)) return ''
   return parts

@@ -6,10 +6,10 @@ import { AgentDesk } from './agent-desk.ts'
 import type { TaskHost } from './task-host.ts'
 import { startTaskHost } from './task-host.ts'
 
-/** The arguments of a call to the clerk. */
-export const SEND = { agent_id: 'clerk', message: 'book a table' }
+/** The arguments of a call to the agent. */
+export const SEND = { agent_id: 'booking', message: 'book a table' }
 
-/** A request as the clerk sees it. */
+/** A request as the agent sees it. */
 export interface Asked {
   readonly method: string
   readonly params: {
@@ -18,12 +18,12 @@ export interface Asked {
   }
 }
 
-/** A host with the agent `clerk`, and the requests that the agent got. */
-export interface ClerkHost extends TaskHost {
+/** A host with one agent, and the requests that the agent got. */
+export interface AskingAgentHost extends TaskHost {
   readonly asked: Asked[]
 }
 
-type ClerkAnswer = AgentAnswer | ((request: AgentRequest) => AgentAnswer | Promise<AgentAnswer>)
+type NextAnswer = AgentAnswer | ((request: AgentRequest) => AgentAnswer | Promise<AgentAnswer>)
 
 /** Returns a reply of A2A 0.3 that asks for input, as the agent's own task `t1`. */
 export function asking(question: string): AgentAnswer {
@@ -38,7 +38,7 @@ export function reply(result: unknown): AgentAnswer {
 /** The reply that completes the task `t1`. */
 export const DONE = reply({ kind: 'task', id: 't1', contextId: 'c1', status: { state: 'completed' } })
 
-/** Returns the request that asks the user a question of the clerk. */
+/** Returns the request that asks the user a question of the agent. */
 export function formOf(question: string): object {
   return {
     method: 'elicitation/create',
@@ -54,12 +54,12 @@ export function formOf(question: string): object {
   }
 }
 
-/** Starts a host whose clerk gives the answers in their order, and the last one from then on. */
-export async function startClerk(...answers: readonly [ClerkAnswer, ...ClerkAnswer[]]): Promise<ClerkHost> {
+/** Starts a host whose agent gives the answers in their order, and the last one from then on. */
+export async function startAskingAgent(...answers: readonly [NextAnswer, ...NextAnswer[]]): Promise<AskingAgentHost> {
   const asked: Asked[] = []
   const host = await startTaskHost(async (system): Promise<AgentDirectory> => {
     const desk = new AgentDesk(system)
-    await desk.register({ agent_id: 'clerk', name: 'Clerk' }, (request) => {
+    await desk.register({ agent_id: 'booking', name: 'Booking' }, (request) => {
       const answer = answers[asked.length] ?? answers.at(-1) ?? answers[0]
       asked.push(JSON.parse(request.envelope) as Asked)
       return typeof answer === 'function' ? answer(request) : answer
@@ -69,8 +69,8 @@ export async function startClerk(...answers: readonly [ClerkAnswer, ...ClerkAnsw
   return { ...host, asked }
 }
 
-/** Expects that the clerk got its message and then these answers, as parts of the same conversation. */
-export function expectConversation({ asked }: ClerkHost, ...texts: readonly string[]): void {
+/** Expects that the agent got its message and then these answers, as parts of the same conversation. */
+export function expectConversation({ asked }: AskingAgentHost, ...texts: readonly string[]): void {
   expect(asked.map(({ params }) => params.message)).toMatchObject([
     { parts: [{ text: SEND.message }] },
     ...texts.map((text) => ({ taskId: 't1', contextId: 'c1', parts: [{ text }] })),
