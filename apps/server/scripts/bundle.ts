@@ -72,7 +72,8 @@ function built(file: string): string {
 }
 
 const EMBEDDED = fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))
-const COMMANDS = fileURLToPath(import.meta.resolve('@signalbox/cli'))
+/** What the command line loads for a server, and for the commands on a store: most of what a server loads. */
+const OF_SERVER = ['run-server.js', 'engine/engines.js', 'config/load.js', 'config/flags.js']
 const WRITER = join(dirname(EMBEDDED), 'writer/writer-thread.js')
 
 /** The libraries in the bundle, besides the packages of the workspace. */
@@ -109,7 +110,7 @@ const parts = partsOf(smallest.output, {
     { part: 'server', modules: [built('server.js'), built('metrics/process.js')] },
   ],
   apart: [
-    { part: 'common', module: COMMANDS, except: [] },
+    { part: 'common', module: built('cli.js'), except: OF_SERVER.map(built) },
     { part: 'store', module: WRITER, except: [] },
   ],
 })
