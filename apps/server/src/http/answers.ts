@@ -49,10 +49,7 @@ export const PROBES: ReadonlyMap<string, Probe> = new Map<string, Probe>([
 /** The time for the rest of a body to arrive after its answer, in ms. */
 const LINGER_MS = 2_000
 
-/**
- * Sends an answer. A connection whose body does not arrive within seconds is closed: otherwise it stays open until the
- * time-out of the request. `headers` are added, such as CORS headers.
- */
+/** Sends an answer. `headers` are added, such as CORS headers. */
 export function sendAnswer(
   request: IncomingMessage,
   response: ServerResponse,
@@ -60,17 +57,22 @@ export function sendAnswer(
   headers?: OutgoingHttpHeaders,
 ): void {
   const length = String(Buffer.byteLength(answer.body))
-  response.once('finish', () => closeUnread(request))
   response.writeHead(answer.status, { ...headers, ...answer.headers, 'content-length': length })
   response.end(request.method === 'HEAD' ? undefined : answer.body)
 }
 
-function closeUnread(request: IncomingMessage): void {
-  if (request.complete) return
-  const timer = setTimeout(() => request.destroy(), LINGER_MS)
-  timer.unref()
-  request.once('end', () => clearTimeout(timer))
-  request.once('close', () => clearTimeout(timer))
+/**
+ * Closes a connection whose body does not arrive within seconds after the answer: otherwise it stays open until the
+ * time-out of the request.
+ */
+export function closeWhenUnread(request: IncomingMessage, response: ServerResponse): void {
+  response.once('finish', () => {
+    if (request.complete) return
+    const timer = setTimeout(() => request.destroy(), LINGER_MS)
+    timer.unref()
+    request.once('end', () => clearTimeout(timer))
+    request.once('close', () => clearTimeout(timer))
+  })
 }
 
 /** A line of the answer at `/`: a path, or the pattern of one, and its use. */

@@ -4,7 +4,7 @@ import type { NodeHandler } from '@signalbox/http-kit'
 
 import type { Health } from '../health/health.ts'
 import type { Answer } from '../http/answers.ts'
-import { NOT_FOUND, PROBES, sendAnswer, textAnswer } from '../http/answers.ts'
+import { closeWhenUnread, NOT_FOUND, PROBES, sendAnswer, textAnswer } from '../http/answers.ts'
 import type { Cors } from '../http/cors.ts'
 import type { Logger } from '../logging/logger.ts'
 
@@ -20,7 +20,10 @@ export interface RouterOptions {
 }
 
 export interface RouteOptions {
-  /** The connector refuses calls itself while the server shuts down, in its protocol. @default false */
+  /**
+   * The connector itself refuses the calls of tools while the server shuts down, and closes their connections if a body
+   * does not arrive. @default false
+   */
   readonly refuses?: boolean
   /** The connector compares paths as they are sent: it gets them decoded. @default false */
   readonly decoded?: boolean
@@ -79,16 +82,18 @@ export class Router {
     const { method, url = '/' } = request
     const target = targetOf(url)
     if (target === undefined) {
+      closeWhenUnread(request, response)
       sendAnswer(request, response, NOT_FOUND)
       return
     }
     const { path, query } = target
     const route = METHODS.has(method) ? this.#find(path) : undefined
-    const fromTool = method === 'POST' && request.headers.origin === undefined
-    if (this.#closing && !(fromTool && route?.refuses === true)) {
+    const isToolCall = method === 'POST' && request.headers.origin === undefined && route?.refuses === true
+    if (this.#closing && !isToolCall) {
       refuse(response)
       return
     }
+    if (!isToolCall) closeWhenUnread(request, response)
     for (const before of this.#before) before(request, response)
     const headers = this.#cors?.(request)
     if (method === 'OPTIONS' && headers !== undefined) {
