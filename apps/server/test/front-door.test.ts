@@ -1,16 +1,20 @@
+import { once } from 'node:events'
 import { request } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
+import { testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
 
-import type { PartialConfig } from '../src/config/load.ts'
 import { fromFlags } from '../src/config/flags.ts'
+import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
+import { PROBED_ROUTES, REGISTER } from './support/routes.ts'
 import { serve } from './support/server.ts'
 import { issuer, replace, trusting } from './support/tokens.ts'
 
@@ -251,5 +255,80 @@ test('front door - one caller has so many channels, waiting commands and agents,
   const page = await (await fetch(`${api.url}/metrics`, { headers: admin })).text()
   for (const limit of ['caller_channels', 'caller_waiting_requests', 'caller_agents']) {
     expect(page).toContain(`broker_limit_refusals_total{limit="${limit}"} 1`)
+  }
+})
+
+/** JSON of 32 MB. */
+const BOMB = Buffer.from(`{"a":"${'x'.repeat(32_000_000)}"}`)
+
+const ENCODED = [
+  ['gzip', gzipSync(BOMB)],
+  ['x-gzip', gzipSync('{}')],
+  ['deflate', deflateSync(BOMB)],
+  ['br', brotliCompressSync(BOMB)],
+  ['gzip, br', brotliCompressSync(gzipSync('{}'))],
+] as const
+
+const ROUTES = [...PROBED_ROUTES, REGISTER].filter(({ method, body }) => method === 'POST' && body !== undefined)
+
+/** These take their arguments from the query, and discard a body unread. */
+const WITHOUT_BODY = new Set(['receive', 'ack', 'nack', 'extend', 'ack_all'].map((name) => `POST /ce/queue/${name}`))
+
+test('J3 - no route of either listener decodes a body: an encoded one is 415', async () => {
+  const { http, api } = await serve()
+  expect(ROUTES.length).toBeGreaterThan(20)
+  for (const { listener, name, path, headers } of ROUTES) {
+    const { url } = listener === 'shared' ? http : api
+    for (const [encoding, body] of ENCODED) {
+      const response = await fetch(`${url}${path}`, {
+        method: 'POST',
+        headers: { ...headers, 'content-encoding': encoding },
+        body,
+      })
+      await response.arrayBuffer()
+      const { status } = response
+      expect([name, encoding, status === 415]).toEqual([name, encoding, !WITHOUT_BODY.has(name)])
+    }
+  }
+})
+
+/** Sends the head of a request and the beginning of its body. Resolves with the answer when the connection is closed. */
+async function dribble(url: string, head: string, length = 'Content-Length: 1000'): Promise<string> {
+  const { hostname, port, host } = new URL(url)
+  const socket = connect(Number(port), hostname)
+  let answer = ''
+  socket.on('data', (data) => (answer += data.toString()))
+  socket.on('error', () => {})
+  socket.write(`${head} HTTP/1.1\r\nHost: ${host}\r\n${length}\r\nContent-Type: application/json\r\n`)
+  socket.write(length.startsWith('Transfer') ? '\r\n1\r\n{\r\n' : '\r\n{')
+  await once(socket, 'close')
+  return answer.slice(0, answer.indexOf('\r\n'))
+}
+
+test('front door - a refused request whose body does not arrive keeps no connection, on any path', async () => {
+  const { http, api } = await serve({ ...trusting(issuer('key')), api: { authentication: { enable: true } } })
+  const evil = '\r\nOrigin: https://evil.example'
+  const cases: readonly (readonly [string, string, number])[] = [
+    [http.url, 'POST /nothing', 404],
+    [http.url, 'POST /ping', 404],
+    [http.url, 'POST /mcp', 200],
+    [http.url, 'PUT /mcp', 405],
+    [http.url, 'POST /a2a/agent', 200],
+    [http.url, 'GET /a2a/agent', 405],
+    [http.url, 'POST /agents/register', 401],
+    [http.url, 'POST /ce/queue/send', 401],
+    [api.url, 'POST /nothing', 404],
+    [api.url, 'POST /api/actions/create_channel', 401],
+    [api.url, 'GET /api/config', 401],
+  ]
+  const lengths = ['Content-Length: 1000', 'Content-Length: 900000', 'Transfer-Encoding: chunked']
+  const answers = cases.flatMap(([url, head, status]) =>
+    lengths.map(async (length) => [head, length, status, await dribble(url, head, length)] as const),
+  )
+  const refused = ['POST /mcp', 'POST /a2a/agent', 'POST /agents/register', 'POST /ce/queue/send'].map(
+    async (head) => [head, evil, 403, await dribble(http.url, head, `Content-Length: 1000${evil}`)] as const,
+  )
+  for (const [head, length, status, line] of await Promise.all([...answers, ...refused])) {
+    expect([head, length, line]).toEqual([head, length, expect.stringContaining(`HTTP/1.1 ${status} `)])
   }
 })
