@@ -6,7 +6,7 @@ import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
 import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aConnectorOptions } from './options.ts'
-import type { OpenAgentStreams } from './stream/gateway/open-agent-streams.ts'
+import type { OpenAgentStreams } from './stream/open-streams.ts'
 import { resolveA2aOptions } from './options.ts'
 
 /** The agent gateway: `/a2a/*` and the platform's card. */

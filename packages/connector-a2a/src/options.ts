@@ -14,7 +14,7 @@ import {
 import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
-import type { StreamLimits } from './stream/index.ts'
+import type { StreamLimits } from './stream/limits.ts'
 import type { HttpRequest } from '@signalbox/http-kit'
 
 /** One finished request to an agent. */

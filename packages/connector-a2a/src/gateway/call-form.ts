@@ -3,7 +3,7 @@ import type { AgentReply } from '../requests/agent-reply.ts'
 import type { AgentRequestOptions } from '../requests/agent-requests.ts'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
-import type { StreamForm } from '../stream/index.ts'
+import type { FailureEncoder } from '../stream/events.ts'
 import { agentAnswer, agentNotFound, queryFailure } from './agent-answer.ts'
 
 /** The differences between the ways in which callers speak to an agent. */
@@ -18,8 +18,8 @@ export interface CallForm {
   queryFailure(agentId: string, error: unknown): JsonRpcError | undefined
   /** Answers with the agent's reply. Call it only for replies that opened no stream. */
   answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): void
-  /** Returns the form of the errors that end a stream; undefined for that of the gateway's own events. */
-  streamForm(id: string | undefined): StreamForm | undefined
+  /** Returns the encoder of the errors that end a stream; undefined for that of the gateway's own events. */
+  streamFailures(id: string | undefined): FailureEncoder | undefined
 }
 
 /** The gateway's own dialect. The agent gets requests unchanged. */
@@ -31,7 +31,7 @@ export const DIALECT: CallForm = {
     if ('result' in said) exchange.succeed(id, said.result)
     else exchange.failAsAgent(id, said.error)
   },
-  streamForm: () => undefined,
+  streamFailures: () => undefined,
 }
 
 /**

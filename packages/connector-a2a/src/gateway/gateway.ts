@@ -6,9 +6,11 @@ import type { AgentRequestOptions, AgentRequests } from '../requests/agent-reque
 import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aExchange } from '../a2a-exchange.ts'
-import { openAgentStream } from '../stream/index.ts'
-import type { AgentStream, PipeOptions, StreamLimits } from '../stream/index.ts'
-import { OpenAgentStreams } from '../stream/gateway/open-agent-streams.ts'
+import { openStream } from '../stream/caller-stream.ts'
+import type { CallerStream, OpenedStream, PipeOptions } from '../stream/caller-stream.ts'
+import { STREAM_FAILURES } from '../stream/failures.ts'
+import type { StreamLimits } from '../stream/limits.ts'
+import { OpenAgentStreams } from '../stream/open-streams.ts'
 import { callerHeaders } from './caller-headers.ts'
 import type { CallForm } from './call-form.ts'
 import { DIALECT } from './call-form.ts'
@@ -33,8 +35,6 @@ export interface GatewayOptions {
   /** Called with each finished call of an operator. */
   readonly onFinished: ((event: A2aRequestEvent) => void) | undefined
 }
-
-type OpenedStream = Extract<Awaited<ReturnType<typeof openAgentStream>>, { readonly stream: AgentStream }>
 
 /** The parts of a call that its error depends on. */
 type FailedCall = Pick<Call, 'id' | 'form'> & { readonly agentId: string }
@@ -125,7 +125,7 @@ export class Gateway {
    */
   async stream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
     const opening = new AbortController()
-    let stream: AgentStream | undefined
+    let stream: CallerStream | undefined
     let revoked = false
     // Before the agent is called, so that a refused stream never begins.
     const refused = exchange.hold?.toStream()
@@ -137,13 +137,13 @@ export class Gateway {
     const unwatch = caller.handle(this.#options.broker).whilePermitted('call', 'agents', agentId, (refusal) => {
       revoked = true
       opening.abort(forbidden(refusal))
-      stream?.revoke()
+      stream?.end(STREAM_FAILURES.FORBIDDEN)
     })
     try {
       const opened = await this.#opened(exchange, caller, agentId, call, opening)
       if (opened === undefined) return
       stream = opened.stream
-      if (revoked) stream.revoke()
+      if (revoked) stream.end(STREAM_FAILURES.FORBIDDEN)
       await this.#pipe(exchange, caller, agentId, opened)
     } finally {
       unwatch()
@@ -180,18 +180,18 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    { body, id, timeoutMs, form: callForm }: Call,
+    { body, id, timeoutMs, form }: Call,
     opening: AbortController,
-  ): ReturnType<typeof openAgentStream> {
+  ): ReturnType<typeof openStream> {
     const { system, requests, streamLimits: limits } = this.#options
     const { response } = exchange
     const onClose = (): void => opening.abort()
     if (response.destroyed) opening.abort()
     else response.once('close', onClose)
     try {
-      const request = { ...requestOptions(exchange, caller, timeoutMs, callForm), signal: opening.signal }
-      const form = callForm.streamForm(id)
-      return await openAgentStream({ system, requests, agentId, body, request, limits, form })
+      const request = { ...requestOptions(exchange, caller, timeoutMs, form), signal: opening.signal }
+      const failures = form.streamFailures(id)
+      return await openStream({ system, requests, agentId, body, request, limits, failures })
     } finally {
       response.off('close', onClose)
     }
@@ -210,8 +210,8 @@ export class Gateway {
       const { outcome, errorCode } = await stream.pipeTo(exchange.response, {
         ...this.#options.pipe,
         headers: { ...exchange.takeHeaders(), ...opened.opened.headers },
-        ...(exchange.hold === undefined ? {} : { hold: exchange.hold }),
-        ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
+        hold: exchange.hold,
+        endsAt: identity.expiresAt,
       })
       // A client that disconnects from an open stream is no error.
       if (outcome === 'error') exchange.finished('error', String(errorCode ?? AGENTS_OWN), firstByteSeconds)
@@ -253,8 +253,7 @@ function requestOptions(
   const headers = callerHeaders(request.headers)
   const hops = hopsOf(request.headers)
   const caller = { clientId, account, roles }
-  const options = { caller, headers, hops, hold, ...(timeoutMs === undefined ? {} : { timeoutMs }) }
-  return wire === undefined ? options : { ...options, wire }
+  return { caller, headers, hops, hold, timeoutMs, wire }
 }
 
 function overloaded(): JsonRpcError {

@@ -11,9 +11,11 @@ import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aRequestEvent } from '../options.ts'
 import { clientEventText } from '../stream/events.ts'
-import type { OpenAgentStreams } from '../stream/gateway/open-agent-streams.ts'
-import { openAgentStream } from '../stream/index.ts'
-import type { AgentStream, PipeOptions, StreamEnd, StreamLimits } from '../stream/index.ts'
+import type { OpenAgentStreams } from '../stream/open-streams.ts'
+import { openStream } from '../stream/caller-stream.ts'
+import type { CallerStream, PipeOptions, StreamEnd } from '../stream/caller-stream.ts'
+import { STREAM_FAILURES } from '../stream/failures.ts'
+import type { StreamLimits } from '../stream/limits.ts'
 import { agentAnswer } from './agent-answer.ts'
 import { OWN_STREAM } from './call-form.ts'
 import { textRequest } from './stream-request.ts'
@@ -78,7 +80,7 @@ async function open(call: OperatorCall, options: OperatorCallsOptions): Promise<
       throw OWN_STREAM.notFound(agentId)
     const body = textRequest({ text, contextId, timeoutSeconds: timeoutMs / 1000 })
     const request = { caller, timeoutMs, signal, hold, wire: OWN_STREAM.wire }
-    const opened = await openAgentStream({ system, requests, agentId, body, request, limits })
+    const opened = await openStream({ system, requests, agentId, body, request, limits })
     return 'stream' in opened
       ? streamed(opened.stream, call, options, finished)
       : whole(agentId, opened.refused, finished)
@@ -103,7 +105,7 @@ function reporter(agentId: string, { onFinished }: OperatorCallsOptions): Finish
 }
 
 function streamed(
-  stream: AgentStream,
+  stream: CallerStream,
   { agentId, caller, signal }: OperatorCall,
   { pipe, streams }: OperatorCallsOptions,
   finished: Finished,
@@ -112,8 +114,8 @@ function streamed(
     id: stream.streamId,
     async pipeTo(response, own) {
       const onAbort = (): void => {
-        if (signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError') stream.expire()
-        else stream.close()
+        const timedOut = signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError'
+        stream.end(timedOut ? STREAM_FAILURES.TIMED_OUT : STREAM_FAILURES.SHUTTING_DOWN)
       }
       streams.add(stream, agentId, caller.clientId)
       signal.addEventListener('abort', onAbort, { once: true })

@@ -3,7 +3,7 @@ import type { WireVersion } from '../wire/index.ts'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { CallForm } from '../gateway/call-form.ts'
-import { rpcForm } from '../stream/index.ts'
+import { rpcFailures } from '../stream/native-events.ts'
 import { agentNotFound, nativeAnswer, nativeQueryFailure } from './native-answer.ts'
 
 const FORMS: { readonly [V in WireVersion]: CallForm } = { '1.0': formOf('1.0'), '0.3': formOf('0.3') }
@@ -23,7 +23,7 @@ function formOf(version: WireVersion): CallForm {
       if ('result' in said) exchange.succeed(id, ownCard(exchange, agentId, said.result), reply.headers)
       else exchange.failAsAgent(id, said.error, reply.headers)
     },
-    streamForm: (id = 'null') => rpcForm(id),
+    streamFailures: (id = 'null') => rpcFailures(id),
   }
 }
 

@@ -1,7 +1,6 @@
-/**
- * The SSE event name of each envelope type. Any other type has the name
- * `message`.
- */
+import type { StreamFailure } from './failures.ts'
+
+/** The SSE event name of each envelope type. Any other type has the name `message`. */
 const SSE_EVENTS: ReadonlyMap<string, string> = new Map([
   ['status_update', 'task.status'],
   ['artifact', 'task.artifact'],
@@ -15,13 +14,13 @@ export const ENVELOPE_TYPES: ReadonlyMap<string, string> = new Map(
 )
 
 /** The text before and after the stream's id in an event of one type. */
-interface EventForm {
+interface EventTemplate {
   readonly beforeId: string
   readonly afterId: string
 }
 
-const FORMS: ReadonlyMap<string, EventForm> = new Map(
-  [...SSE_EVENTS.keys(), 'message'].map((type) => [type, eventForm(type, JSON.stringify(type))]),
+const TEMPLATES: ReadonlyMap<string, EventTemplate> = new Map(
+  [...SSE_EVENTS.keys(), 'message'].map((type) => [type, templateOf(type, JSON.stringify(type))]),
 )
 
 /**
@@ -31,11 +30,11 @@ const FORMS: ReadonlyMap<string, EventForm> = new Map(
  * @param payloadText JSON text of the payload, without line ends
  */
 export function clientEventText(streamId: string, type: string, payloadText: string, typeText?: string): string {
-  const { beforeId, afterId } = FORMS.get(type) ?? eventForm(type, typeText ?? JSON.stringify(type))
+  const { beforeId, afterId } = TEMPLATES.get(type) ?? templateOf(type, typeText ?? JSON.stringify(type))
   return `${beforeId}${streamId}${afterId}${payloadText}}\n\n`
 }
 
-function eventForm(type: string, typeText: string): EventForm {
+function templateOf(type: string, typeText: string): EventTemplate {
   return {
     beforeId: `event: ${SSE_EVENTS.get(type) ?? 'message'}\ndata: {"stream_id":"`,
     afterId: `","type":${typeText},"payload":`,
@@ -45,20 +44,20 @@ function eventForm(type: string, typeText: string): EventForm {
 /** The most bytes that the envelope adds to an agent's event. */
 export const EVENT_ENVELOPE_BYTES = 1_024
 
-/** An error with which Signalbox ends a stream. */
-export interface StreamFailure {
-  readonly code: number
-  readonly message: string
-  /** The code and the reason for a client that speaks an official version of A2A. */
-  readonly native: {
-    readonly code: number
-    readonly reason: string
-    /** The setting of the limit that was reached. */
-    readonly setting?: string
+/** Writes the errors with which Signalbox ends a stream, in the encoding of the stream's events. */
+export interface FailureEncoder {
+  /** Returns the last event of the stream, and its code. */
+  failure(failure: StreamFailure): { readonly text: string; readonly code: number }
+}
+
+/** Returns the encoder of the gateway's own events. */
+export function ownFailures(streamId: string): FailureEncoder {
+  return {
+    failure: (failure) => ({ text: failureText(streamId, failure), code: failure.code }),
   }
 }
 
 /** Returns the `task.error` event for an error that Signalbox raises. */
-export function failureText(streamId: string, { code, message }: Pick<StreamFailure, 'code' | 'message'>): string {
+export function failureText(streamId: string, { code, message }: StreamFailure): string {
   return clientEventText(streamId, 'error', JSON.stringify({ code, message }))
 }

@@ -5,7 +5,7 @@ import type { AgentQuery } from '../requests/agent-query.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import type { Dispatcher } from 'undici'
 
-import type { EventConverter, UpstreamResponse } from '../stream/index.ts'
+import type { AgentBody, EventConverter } from '../stream/agent-stream.ts'
 import { AGENT_TIMEOUT, connectionFailure, invalidResponse, PROXY_REFUSED, agentUnavailable } from './agent-failures.ts'
 import { AgentResponse } from './agent-response.ts'
 import type { ReplyBody } from './reply-body.ts'
@@ -19,9 +19,9 @@ export interface CallResult {
    * The agent's response with an unread body, for mode `stream` and a 2xx status; for requests in a
    * version of A2A only if it is an event stream. The receiver must end it.
    */
-  readonly events?: UpstreamResponse
+  readonly events?: AgentBody | undefined
   /** Converts the events for the client. @default to the gateway's own events */
-  readonly converter?: EventConverter
+  readonly converter?: EventConverter | undefined
 }
 
 /** Reads a chunk of a response that is relayed as a stream. The chunk waits for the promise, if there is one. */

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 
 import type { Dispatcher } from 'undici'
 
-import type { UpstreamResponse } from '../stream/index.ts'
+import type { AgentBody } from '../stream/agent-stream.ts'
 
 const READ_AHEAD_BYTES = 65_536
 
@@ -10,13 +10,13 @@ const READ_AHEAD_BYTES = 65_536
  * The body of an agent's response. Reads at most {@link READ_AHEAD_BYTES} ahead of its reader. Ends
  * only when the body is complete; a response that was cut off is destroyed with an error.
  */
-export class AgentResponse extends Readable implements UpstreamResponse {
-  readonly headers: UpstreamResponse['headers']
+export class AgentResponse extends Readable implements AgentBody {
+  readonly headers: AgentBody['headers']
   readonly #controller: Dispatcher.DispatchController
   /** The chunks that wait, while there is something to wait for. */
   #held: (Uint8Array | null)[] | undefined
 
-  constructor(headers: UpstreamResponse['headers'], controller: Dispatcher.DispatchController) {
+  constructor(headers: AgentBody['headers'], controller: Dispatcher.DispatchController) {
     super({ highWaterMark: READ_AHEAD_BYTES })
     this.headers = headers
     this.#controller = controller

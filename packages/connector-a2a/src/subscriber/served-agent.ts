@@ -10,9 +10,10 @@ import { CredentialsError } from '@signalbox/registry'
 import { decodeAgentQuery } from '../requests/agent-query.ts'
 import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
 
-import { publishStreamCancel } from '../stream/index.ts'
-import type { NodeBudget, StreamLimits } from '../stream/index.ts'
-import type { relayAgentStream } from '../stream/relay/relay-agent-stream.ts'
+import { publishStreamCancel } from '../stream/link/messages.ts'
+import type { NodeBudget } from '../stream/link/node-budget.ts'
+import type { StreamLimits } from '../stream/limits.ts'
+import type { AgentStream } from '../stream/agent-stream.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import {
@@ -191,44 +192,32 @@ export class ServedAgent {
   }
 
   async #stream(call: CallUnderWay, streamId: string, requesterGone: AbortSignal): Promise<AgentReply> {
-    let relayed: CallResult | undefined
-    let relay: typeof relayAgentStream | undefined
+    let relay: Promise<void> | undefined
     try {
       // A node without streams does not load the relay. Before the call, so that no event of the agent waits for it.
-      relay = (await import('../stream/relay/relay-agent-stream.ts')).relayAgentStream
+      const { AgentStream } = await import('../stream/agent-stream.ts')
       if (this.#node.stopped.aborted) return SHUTTING_DOWN
       const result = await this.#send(call, requesterGone)
-      if (result.events !== undefined) relayed = result
-      if (relayed === undefined && requesterGone.aborted && isCancelled(call.query))
-        await this.#notifyCancelled(call, streamId)
+      const { events: response, converter } = result
+      if (response !== undefined) {
+        const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
+        const { held } = call
+        const stream = new AgentStream({ system, streamId, response, converter, limits, budget, held, signal })
+        relay = this.#relay(call, streamId, stream)
+        relay.catch((error: unknown) => this.#node.failed(error))
+      } else if (requesterGone.aborted && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
       return result.reply
     } finally {
-      if (relay === undefined || relayed === undefined) {
+      if (relay === undefined) {
         this.#replied(call)
         this.#finish(call.place)
-      } else this.#relay(call, streamId, relayed, relay).catch((error: unknown) => this.#node.failed(error))
+      }
     }
   }
 
-  async #relay(
-    call: CallUnderWay,
-    streamId: string,
-    { events: response, converter: events }: CallResult,
-    relay: typeof relayAgentStream,
-  ): Promise<void> {
-    const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
+  async #relay(call: CallUnderWay, streamId: string, stream: AgentStream): Promise<void> {
     try {
-      if (response === undefined) return
-      const { cancelled } = await relay({
-        system,
-        streamId,
-        response,
-        limits,
-        budget,
-        held: call.held,
-        signal,
-        ...(events === undefined ? {} : { events }),
-      })
+      const { cancelled } = await stream.run()
       if (cancelled && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
     } finally {
       call.held.release()

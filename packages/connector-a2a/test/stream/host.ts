@@ -14,9 +14,14 @@ import { AgentRequests } from '../../src/requests/agent-requests.ts'
 import { encodeAgentReply } from '../../src/requests/agent-reply.ts'
 import { onTestFinished } from 'vitest'
 
-import type { RelayEnd, StreamEnd, StreamLimits } from '../../src/stream/index.ts'
-import { NodeBudget, openAgentStream, publishStreamCancel } from '../../src/stream/index.ts'
-import { relayAgentStream } from '../../src/stream/relay/relay-agent-stream.ts'
+import type { AgentStreamEnd } from '../../src/stream/agent-stream.ts'
+import type { CallerStream, StreamEnd } from '../../src/stream/caller-stream.ts'
+import type { StreamLimits } from '../../src/stream/limits.ts'
+import { NodeBudget } from '../../src/stream/link/node-budget.ts'
+import { openStream } from '../../src/stream/caller-stream.ts'
+import { publishStreamCancel } from '../../src/stream/link/messages.ts'
+import { AgentStream } from '../../src/stream/agent-stream.ts'
+import { STREAM_FAILURES } from '../../src/stream/failures.ts'
 
 /** How the two halves of a stream are put together, and what the test wants to shorten. */
 export interface HostOptions {
@@ -43,7 +48,7 @@ export interface Host {
   readonly active: () => number
   /** How streams ended at the client's side, and at the agent's. */
   readonly ends: readonly StreamEnd[]
-  readonly relayEnds: readonly RelayEnd[]
+  readonly relayEnds: readonly AgentStreamEnd[]
   /** Ids of the streams that were asked for, in order. */
   readonly streamIds: readonly string[]
   readonly openRelays: () => number
@@ -91,9 +96,9 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
   const requests = new AgentRequests(system, { defaultTimeoutMs: timeoutMs, maxTimeoutMs: 60_000 })
   const agentConnections = new Agent({ keepAlive: false, maxSockets: Infinity })
   const ends: StreamEnd[] = []
-  const relayEnds: RelayEnd[] = []
+  const relayEnds: AgentStreamEnd[] = []
   const streamIds: string[] = []
-  const streams = new Set<{ close(): void }>()
+  const streams = new Set<CallerStream>()
   const shutdown = new AbortController()
   let active = 0
   let relays = 0
@@ -118,7 +123,7 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
         return encodeAgentReply({ executed: true, error: '', status, body: Buffer.concat(chunks) })
       }
       relays++
-      const relay = relayAgentStream({ system, streamId, response, limits, budget, signal: shutdown.signal })
+      const relay = new AgentStream({ system, streamId, response, limits, budget, signal: shutdown.signal }).run()
       void relay.then((end) => {
         relays--
         relayEnds.push(end)
@@ -136,7 +141,7 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
     for await (const chunk of incoming) chunks.push(chunk as Buffer)
     const gone = new AbortController()
     response.once('close', () => gone.abort(new Error('the client is gone')))
-    const opened = await openAgentStream({
+    const opened = await openStream({
       system,
       requests,
       agentId: 'agent',
@@ -155,8 +160,8 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
     const end = await opened.stream.pipeTo(response, {
       headers: { 'x-stream-id': opened.stream.streamId },
       idleMs,
-      ...(keepAliveMs === undefined ? {} : { keepAliveMs }),
-      ...(endsAt === undefined ? {} : { endsAt: endsAt() }),
+      keepAliveMs,
+      endsAt: endsAt?.(),
     })
     streams.delete(opened.stream)
     active--
@@ -170,7 +175,7 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
     })
   }, cleanUp)
   cleanUp(async () => {
-    for (const stream of streams) stream.close()
+    for (const stream of streams) stream.end(STREAM_FAILURES.SHUTTING_DOWN)
     shutdown.abort()
     agentConnections.destroy()
     await engine.close()
@@ -188,7 +193,7 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
     openRelays: () => relays,
     cancel: (streamId) => publishStreamCancel(system, streamId),
     closeStreams: () => {
-      for (const stream of streams) stream.close()
+      for (const stream of streams) stream.end(STREAM_FAILURES.SHUTTING_DOWN)
     },
     stopRelays: () => shutdown.abort(),
   }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { EventReader } from '../../src/stream/reader/event-reader.ts'
+import { EventReader } from '../../src/stream/event-reader.ts'
 
 interface Read {
   readonly event: string | undefined

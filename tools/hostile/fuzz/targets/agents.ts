@@ -8,11 +8,11 @@ import { callerHeaders } from '../../../../packages/connector-a2a/src/gateway/ca
 import { streamRequest } from '../../../../packages/connector-a2a/src/gateway/stream-request.ts'
 import { readTimeoutMs } from '../../../../packages/connector-a2a/src/gateway/timeout.ts'
 import { decodeAgentQuery } from '../../../../packages/connector-a2a/src/requests/agent-query.ts'
-import { decodeControl } from '../../../../packages/connector-a2a/src/stream/channel/control.ts'
-import { decodeFrame } from '../../../../packages/connector-a2a/src/stream/channel/frame.ts'
-import type { ServerSentEvent } from '../../../../packages/connector-a2a/src/stream/reader/event-reader.ts'
-import { EventReader } from '../../../../packages/connector-a2a/src/stream/reader/event-reader.ts'
-import { AgentEvents } from '../../../../packages/connector-a2a/src/stream/relay/agent-events.ts'
+import { decodeControl } from '../../../../packages/connector-a2a/src/stream/link/messages.ts'
+import { decodeFrame } from '../../../../packages/connector-a2a/src/stream/link/messages.ts'
+import type { ServerSentEvent } from '../../../../packages/connector-a2a/src/stream/event-reader.ts'
+import { EventReader } from '../../../../packages/connector-a2a/src/stream/event-reader.ts'
+import { OwnEvents } from '../../../../packages/connector-a2a/src/stream/own-events.ts'
 import { agentOutcome } from '../../../../packages/connector-mcp/src/tools/agent-call.ts'
 import { resultMembers } from '../../../../packages/connector-mcp/src/tools/tool.ts'
 import { agentReplyText, eventStreamText } from '../grammar/agents.ts'
@@ -45,7 +45,7 @@ function checkStream(text: string, cuts: readonly number[], limit: number): void
   const whole = events([bytes], limit)
   // Past the limit, the position of the reader depends on the chunks.
   if (bytes.length < limit) assertSame('events of the same bytes in other chunks', events(chunks, limit), whole)
-  const agentEvents = new AgentEvents(STREAM_ID)
+  const agentEvents = new OwnEvents(STREAM_ID)
   for (const event of whole) {
     const { text: client, end } = agentEvents.next(event)
     assertHolds('an event for the client is not one event', /^event: [^\n\r]+\ndata: [^\n\r]*\n\n$/.test(client))
@@ -90,7 +90,7 @@ export const agentTargets = [
     about: 'agents that answer message/stream with plain JSON',
     input: almost(agentReplyText, ...JSON_UNITS),
     check(pieces) {
-      const { text } = new AgentEvents(STREAM_ID).plainAnswer(Buffer.from(textOf(pieces)).toString('latin1'))
+      const { text } = new OwnEvents(STREAM_ID).plainAnswer(Buffer.from(textOf(pieces)).toString('latin1'))
       assertHolds('an answer is not one event', /^event: [^\n\r]+\ndata: [^\n\r]*\n\n$/.test(text))
     },
   }),

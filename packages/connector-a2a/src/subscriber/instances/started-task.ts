@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer'
 
 import { isJsonObject, readJson } from '@signalbox/http-kit'
 
-import { fromBytes } from '../../stream/native/native-frames.ts'
-import { EventReader } from '../../stream/reader/event-reader.ts'
+import { fromBytes } from '../../stream/native-events.ts'
+import { EventReader } from '../../stream/event-reader.ts'
 import { memberOf } from '../../wire/index.ts'
 
 /** Larger responses are not parsed for the task that they began. */

@@ -3,9 +3,9 @@ import type { Buffer } from 'node:buffer'
 import { isJsonObject } from '@signalbox/http-kit'
 
 import { A2A_CODES } from '../../native/error-info.ts'
-import { parseData } from '../../stream/dialects/event-data.ts'
-import { fromBytes } from '../../stream/native/native-frames.ts'
-import { EventReader } from '../../stream/reader/event-reader.ts'
+import { parseData } from '../../stream/own-events.ts'
+import { fromBytes } from '../../stream/native-events.ts'
+import { EventReader } from '../../stream/event-reader.ts'
 import type { A2aMethod } from '../../wire/index.ts'
 import { TERMINAL_03 } from '../../wire/index.ts'
 

@@ -8,8 +8,8 @@ import type { WireVersion } from '../../wire/index.ts'
 
 import { isSuccess } from '../../gateway/rpc-response.ts'
 import { A2A_CODES } from '../../native/error-info.ts'
-import { AgentEvents } from '../../stream/relay/agent-events.ts'
-import { NativeEvents, REST_FRAMES, rpcFrames } from '../../stream/index.ts'
+import { OwnEvents } from '../../stream/own-events.ts'
+import { NativeEvents, REST_EVENTS, rpcEvents } from '../../stream/native-events.ts'
 import type { A2aMethod } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
 import type { AgentWire } from './agent-wire.ts'
@@ -54,7 +54,7 @@ export async function speak(
     await converse(query, wire, agent, (asked) => sendOverRest(asked, send)),
   )
   if (events === undefined) return result
-  return { ...result, events, converter: new RestAgentEvents(converter ?? new AgentEvents(query.streamId ?? '')) }
+  return { ...result, events, converter: new RestAgentEvents(converter ?? new OwnEvents(query.streamId ?? '')) }
 }
 
 /**
@@ -129,8 +129,8 @@ function presented(query: AgentQuery, { version: to, answer }: WireRequest, spok
   if (answer === 'agent') return result
   if (answer === 'events') return events === undefined && isPlainSuccess(reply) ? asStream(reply) : result
   if (events !== undefined) {
-    const frames = answer === 'rest' ? REST_FRAMES : rpcFrames(readRequestId(query.body) ?? 'null')
-    const converter = new NativeEvents(frames, { from, to })
+    const encoder = answer === 'rest' ? REST_EVENTS : rpcEvents(readRequestId(query.body) ?? 'null')
+    const converter = new NativeEvents(encoder, { from, to })
     return { reply: from === to ? reply : { ...reply, headers: relayedHeaders(reply, from, to) }, events, converter }
   }
   return from === to || method === undefined ? result : { reply: translateReply(reply, method, from, to) }

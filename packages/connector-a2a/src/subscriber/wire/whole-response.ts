@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 
-import type { UpstreamResponse } from '../../stream/index.ts'
+import type { AgentBody } from '../../stream/agent-stream.ts'
 
 /** A plain response that was read completely, for a stream whose one event it is. */
-export class WholeResponse extends Readable implements UpstreamResponse {
-  readonly headers: UpstreamResponse['headers'] = { 'content-type': 'application/json' }
+export class WholeResponse extends Readable implements AgentBody {
+  readonly headers: AgentBody['headers'] = { 'content-type': 'application/json' }
   readonly #body: Uint8Array
 
   constructor(body: Uint8Array) {

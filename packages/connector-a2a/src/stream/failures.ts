@@ -2,7 +2,19 @@ import { JSON_RPC_CODES } from '@signalbox/http-kit'
 import type { Refusal } from '@signalbox/http-kit'
 
 import { A2A_CODES } from '../native/error-info.ts'
-import type { StreamFailure } from './events.ts'
+
+/** An error with which Signalbox ends a stream. */
+export interface StreamFailure {
+  readonly code: number
+  readonly message: string
+  /** The code and the reason for a client that speaks an official version of A2A. */
+  readonly native: {
+    readonly code: number
+    readonly reason: string
+    /** The setting of the limit that was reached. */
+    readonly setting?: string
+  }
+}
 
 const INTERNAL = JSON_RPC_CODES.INTERNAL_ERROR
 const INVALID = { code: A2A_CODES.INVALID_AGENT_RESPONSE, reason: 'INVALID_AGENT_RESPONSE' }
