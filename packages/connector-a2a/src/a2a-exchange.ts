@@ -1,5 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome, RequestHead } from '@signalbox/http-kit'
 import {
   JSON_RPC_CODES,
   JsonRpcError,
@@ -8,23 +9,25 @@ import {
   SSE_HEADERS,
   successText,
 } from '@signalbox/http-kit'
-import type { Refusal, RefusedOutcome, RequestHead } from '@signalbox/http-kit'
-
-import { asNative } from './native/as-native.ts'
-import { NativeError } from './native/native-error.ts'
-import { contentTypeError, streamsAreOff, versionProblem } from './native/speech-problems.ts'
-import { guessedSpeech, needsNativeStream, speechOf } from './native/speech.ts'
-import type { NativeSpeech, Spoken } from './native/speech.ts'
 
 import type { Cards } from './cards/cards.ts'
+import { asNative, NativeError } from './native/errors.ts'
+import type { CallHead, OfficialCall } from './native/official-call.ts'
+import {
+  contentTypeError,
+  guessOfficialCall,
+  needsNativeStream,
+  officialCall,
+  streamsAreOff,
+  versionProblem,
+} from './native/official-call.ts'
 import type { A2aRequestEvent } from './options.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The outcome of a request that the agent answers with its own JSON-RPC error. */
 export const AGENTS_OWN = 'agent'
 
 /** The parts of an exchange that official calls need. */
-export interface NativeParts extends Omit<Spoken, 'method'> {
+export interface NativeParts extends Omit<CallHead, 'method'> {
   readonly cards: Pick<Cards, 'extended'>
 }
 
@@ -40,10 +43,10 @@ export class A2aExchange extends JsonRpcExchange {
   /** The agent's id as a metric label; `unknown` until the agent is found. */
   agentId = 'unknown'
   method = 'unknown'
-  /** Set if the caller speaks A2A as an official SDK does, as soon as that is known. */
-  speech: NativeSpeech | undefined
-  /** The parts of the request's head that show how the caller speaks; undefined if only the dialect is served. */
-  readonly spoken: Omit<Spoken, 'method'> | undefined
+  /** The call as an official SDK makes it, as soon as that is known; undefined for the dialect. */
+  official: OfficialCall | undefined
+  /** The parts of the request that show whether it is an official call; undefined if only the dialect is served. */
+  readonly head: Omit<CallHead, 'method'> | undefined
   /** Writes the extended cards that agents send. */
   readonly cards: Pick<Cards, 'extended'> | undefined
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
@@ -56,7 +59,7 @@ export class A2aExchange extends JsonRpcExchange {
     native?: NativeParts,
   ) {
     super(request, response, moreHeaders)
-    this.spoken = native
+    this.head = native
     this.cards = native?.cards
     this.#onFinished = onFinished
   }
@@ -67,7 +70,7 @@ export class A2aExchange extends JsonRpcExchange {
    */
   succeed(id: string, result: string, headers?: OutgoingHttpHeaders): void {
     const text = this.resultText(id, result)
-    if (this.speech?.streams === true) this.#event(text, headers)
+    if (this.official?.streams === true) this.#event(text, headers)
     else this.#json(200, text, headers)
     this.finished('success')
   }
@@ -91,7 +94,7 @@ export class A2aExchange extends JsonRpcExchange {
   /** Answers a request whose headers do not allow its body, before the body is read. */
   failHeaders(problem: JsonRpcError): void {
     this.#guess(undefined)
-    const wrongType = problem.code === JSON_RPC_CODES.PARSE_ERROR && this.speech !== undefined
+    const wrongType = problem.code === JSON_RPC_CODES.PARSE_ERROR && this.official !== undefined
     this.fail(wrongType ? contentTypeError(problem) : problem)
   }
 
@@ -101,16 +104,16 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   /**
-   * Records how the caller of a request speaks. Its errors have that form from then on.
+   * Records whether a request is an official call. Its errors are written for that from then on.
    * @throws JsonRpcError for a call that is not served
    */
-  speak(method: string): void {
-    if (this.spoken === undefined) {
+  recognize(method: string): void {
+    if (this.head === undefined) {
       if (needsNativeStream(method)) throw streamsAreOff(method)
       return
     }
-    this.speech = speechOf({ ...this.spoken, method })
-    const problem = this.speech && versionProblem(this.speech, this.spoken.version)
+    this.official = officialCall({ ...this.head, method })
+    const problem = this.official && versionProblem(this.official, this.head.version)
     if (problem !== undefined) throw problem
   }
 
@@ -135,7 +138,7 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   #guess(method: string | undefined): void {
-    if (this.spoken !== undefined) this.speech ??= guessedSpeech({ ...this.spoken, method })
+    if (this.head !== undefined) this.official ??= guessOfficialCall({ ...this.head, method })
   }
 
   protected override answerError(error: JsonRpcError, _outcome: RefusedOutcome, headers?: OutgoingHttpHeaders): void {
@@ -150,17 +153,17 @@ export class A2aExchange extends JsonRpcExchange {
     if (refusal.reason !== 'limit') return super.refusalError(refusal)
     const text = `server busy: ${refusal.message}`
     this.#guess(undefined)
-    if (this.speech === undefined) return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text)
+    if (this.official === undefined) return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text)
     return new NativeError(JSON_RPC_CODES.INTERNAL_ERROR, 'LIMIT_EXCEEDED', text, {
       retryAfterSeconds: refusal.retryAfterSeconds,
-      ...(refusal.limit === undefined ? {} : { metadata: { limit: refusal.limit } }),
+      metadata: refusal.limit === undefined ? undefined : { limit: refusal.limit },
     })
   }
 
   #tooLarge(refusal: Refusal): JsonRpcError {
     this.#guess(undefined)
     const { message, status } = super.refusalError(refusal)
-    if (this.speech === undefined) return super.refusalError(refusal)
+    if (this.official === undefined) return super.refusalError(refusal)
     const metadata = { limit: 'MAX_BODY_BYTES' }
     return new NativeError(JSON_RPC_CODES.INVALID_REQUEST, 'REQUEST_TOO_LARGE', message, {
       metadata,
@@ -169,7 +172,7 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   #fail(given: JsonRpcError, id: string | undefined, givenHeaders?: OutgoingHttpHeaders): void {
-    const error = this.speech === undefined ? given : asNative(given)
+    const error = this.official === undefined ? given : asNative(given)
     const moreHeaders = error instanceof NativeError ? { ...givenHeaders, ...error.headers } : givenHeaders
     const { status, text } = this.gatewayErrorAnswer(error, id)
     if (!this.request.readableEnded) {
@@ -181,7 +184,7 @@ export class A2aExchange extends JsonRpcExchange {
 
   /** Clients of A2A 0.3 read nothing but events after a request for a stream. */
   get #errorsAreEvents(): boolean {
-    return this.speech?.streams === true && this.speech.version === '0.3'
+    return this.official?.streams === true && this.official.version === '0.3'
   }
 
   /** Answers with a stream of one event. */

@@ -2,12 +2,12 @@ import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
+import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
-import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aConnectorOptions } from './options.ts'
-import type { OpenAgentStreams } from './stream/open-streams.ts'
 import { resolveA2aOptions } from './options.ts'
+import type { OpenAgentStreams } from './stream/open-streams.ts'
 
 /** The agent gateway: `/a2a/*` and the platform's card. */
 export interface A2aConnector extends Connector {

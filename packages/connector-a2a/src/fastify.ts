@@ -1,8 +1,8 @@
 import type { FastifyMount, ServeUnread } from '@signalbox/http-kit/fastify'
 import { served, takeOver, withPlugin } from '@signalbox/http-kit/fastify'
 
+import { KEY_SET_PATH } from './cards/card-keys.ts'
 import { CARD_PATH } from './cards/cards.ts'
-import { KEY_SET_PATH } from './cards/sign-card.ts'
 import type { A2aConnector } from './connector.ts'
 import { openA2aConnector } from './connector.ts'
 import type { A2aDependencies } from './handler.ts'

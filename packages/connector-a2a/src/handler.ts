@@ -2,9 +2,10 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { Admitted, ConnectionCaller, JsonRpcMessage, Steps } from '@signalbox/http-kit'
+import type { Admitted, ConnectionCaller, HttpRequest, HttpResponse, JsonRpcMessage, Steps } from '@signalbox/http-kit'
 import {
   Endpoint,
+  failureHook,
   InFlight,
   JSON_RPC_CODES,
   jsonHeadersProblem,
@@ -12,36 +13,28 @@ import {
   LARGE_BODY_BYTES,
   MAX_JSON_KEYS,
   parseJsonRpc,
-  scanJsonRpc,
   refuseBody,
-  failureHook,
+  scanJsonRpc,
 } from '@signalbox/http-kit'
-import type { AgentRequests } from './requests/agent-requests.ts'
 import { AgentConnections, isAgentId } from '@signalbox/registry'
 
-import type { AgentLookup } from './agent-lookup.ts'
-import { CARD_PATH, Cards } from './cards/cards.ts'
-import { KEY_SET_PATH } from './cards/sign-card.ts'
 import { A2aExchange } from './a2a-exchange.ts'
-import { readCall } from './gateway/call.ts'
-import { OWN_STREAM } from './gateway/call-form.ts'
-import { assertCallable } from './gateway/assert-callable.ts'
+import { KEY_SET_PATH } from './cards/card-keys.ts'
+import { CARD_PATH, Cards } from './cards/cards.ts'
+import { OWN_STREAM } from './gateway/call-protocol.ts'
+import { assertCallable, methodLabel, readCall, streamRequest } from './gateway/call.ts'
 import { Gateway } from './gateway/gateway.ts'
-import { methodLabel } from './gateway/method-label.ts'
-import { streamRequest } from './gateway/stream-request.ts'
-import { callPath } from './native/call-path.ts'
-import { spokenVersion } from './native/spoken-version.ts'
-import type { A2aRequestEvent, ResolvedA2aOptions } from './options.ts'
-import { encodedTail, pathOf } from './request-path.ts'
+import type { A2aRequestEvent, AgentLookup, ResolvedA2aOptions } from './options.ts'
+import { callPath, encodedTail, pathOf, requestedVersion } from './request-path.ts'
+import type { AgentRequests } from './requests/agent-requests.ts'
 import { RestBinding } from './rest/rest-binding.ts'
 import { restResource } from './rest/rest-resource.ts'
 import type { StreamLimits } from './stream/limits.ts'
 import { NodeBudget } from './stream/link/node-budget.ts'
-import { TaskOwners } from './subscriber/instances/task-owners.ts'
+import { TaskOwners } from './subscriber/instances/instance-calls.ts'
 import { TaskIsolation } from './subscriber/isolation/task-isolation.ts'
 import { TaskRecords } from './subscriber/isolation/task-records.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The broker, registry and transport that the gateway uses. */
 export interface A2aDependencies {
@@ -173,7 +166,7 @@ export class A2aEndpoint {
     const resource = isNative && call === undefined ? restResource(encoded) : undefined
     // Only clients that send calls append a slash.
     if (call !== undefined && (request.method === 'POST' || !path.endsWith('/'))) {
-      const native = isNative ? { v03: call.v03, version: spokenVersion(request), cards: this.cards } : undefined
+      const native = isNative ? { v03: call.v03, version: requestedVersion(request), cards: this.cards } : undefined
       const exchange = new A2aExchange(request, response, headers, this.#onFinished, native)
       this.#admit('POST', exchange, (_exchange, caller) => this.#post(exchange, caller, call.agentId))
     } else if (resource !== undefined) {
@@ -244,16 +237,16 @@ export class A2aEndpoint {
     }
     if (message.kind === 'request') exchange.id = message.id
     // Without official calls every notification is the dialect's.
-    if (message.kind === 'request' || exchange.spoken !== undefined) exchange.speak(message.method)
-    const { speech } = exchange
-    exchange.method = methodLabel(message.method, speech)
+    if (message.kind === 'request' || exchange.head !== undefined) exchange.recognize(message.method)
+    const { official } = exchange
+    exchange.method = methodLabel(message.method, official)
     assertCallable(this.#broker, caller, agentId, exchange.request.headers)
     const { gateway } = this
-    if (message.kind === 'notification' && speech === undefined) {
+    if (message.kind === 'notification' && official === undefined) {
       return gateway.notify(exchange, caller, agentId, body, message)
     }
-    const call = readCall(exchange.request.headers, body, message, speech)
-    return (speech?.streams ?? message.method === 'message/stream')
+    const call = readCall(exchange.request.headers, body, message, official)
+    return (official?.streams ?? message.method === 'message/stream')
       ? gateway.stream(exchange, caller, agentId, call)
       : gateway.call(exchange, caller, agentId, call)
   }
@@ -264,7 +257,7 @@ export class A2aEndpoint {
       assertCallable(this.#broker, caller, agentId, exchange.request.headers)
       const { url = '' } = exchange.request
       const mark = url.indexOf('?')
-      const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), form: OWN_STREAM }
+      const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), protocol: OWN_STREAM }
       return this.gateway.stream(exchange, caller, agentId, call)
     } catch (error) {
       if (!(error instanceof JsonRpcError)) throw error

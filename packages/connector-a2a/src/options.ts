@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 
-import type { ConnectorOptions } from '@signalbox/http-kit'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions } from '@signalbox/broker-core/internal'
+import type { ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
 import {
   anonymousAuthenticator,
   CONNECTOR_OPTION_TYPES,
@@ -11,11 +11,11 @@ import {
   readPublicUrl,
   SSE_KEEPALIVE_MS,
 } from '@signalbox/http-kit'
+import type { AgentRegistry } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
 import type { StreamLimits } from './stream/limits.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
 
 /** One finished request to an agent. */
 export interface A2aRequestEvent {
@@ -108,6 +108,7 @@ export interface A2aConnectorOptions extends ConnectorOptions {
 
 /** Options of the Fastify plugin alone, and those that have no default or another type when resolved. */
 type Unresolved = 'drainMs' | 'runHostHooks' | 'platform' | Absent
+
 type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUrl' | 'cardKeys' | 'rootAgentId'
 
 export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
@@ -179,7 +180,6 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
 
 /** The bytes of a reply in the engine's message, in addition to its body. */
 const REPLY_OVERHEAD_BYTES = 1024
-
 const MAX_TIMER_MS = 2_147_483_647
 
 function within(option: string, value: number, min: number, max = MAX_TIMER_MS): void {
@@ -199,3 +199,6 @@ function packageVersion(): string {
   const manifest: { version?: unknown } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
   return String(manifest.version)
 }
+
+/** The methods of the agent registry that the gateway uses. */
+export type AgentLookup = Pick<AgentRegistry, 'authorization' | 'find' | 'get' | 'list' | 'onChange'>

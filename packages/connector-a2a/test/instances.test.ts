@@ -1,7 +1,7 @@
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
-import { TaskOwners } from '../src/subscriber/instances/task-owners.ts'
+import { TaskOwners } from '../src/subscriber/instances/instance-calls.ts'
 import type { Script, ScriptedAgent } from './agents.ts'
 import { hang, json, startAgent } from './agents.ts'
 import type { GatewayHost } from './gateway-host.ts'

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
-import { AuthenticationError } from '@signalbox/http-kit'
 import type { Authenticator, Identity } from '@signalbox/http-kit'
+import { AuthenticationError } from '@signalbox/http-kit'
 import { afterEach, expect, test, vi } from 'vitest'
 
-import { taskRequest } from '../src/subscriber/isolation/task-request.ts'
+import { taskRequest } from '../src/subscriber/isolation/task-isolation.ts'
 import { TaskRecords } from '../src/subscriber/isolation/task-records.ts'
 import type { Script } from './agents.ts'
 import { json, result, startAgent } from './agents.ts'

@@ -1,7 +1,8 @@
 import type { KeyObject } from 'node:crypto'
-import { createHash, createPrivateKey, createPublicKey } from 'node:crypto'
+import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 
-import { isJsonObject, readJson, watchFiles } from '@signalbox/http-kit'
+import type { JsonObject } from '@signalbox/http-kit'
+import { canonicalJson, isJsonObject, readJson, watchFiles } from '@signalbox/http-kit'
 
 /** A key that signs cards. */
 export interface CardKey {
@@ -31,6 +32,7 @@ export interface CardKeyEvents {
 }
 
 const PEM_BLOCK = /-----BEGIN ([A-Z0-9 ]{1,40})-----[^-]*-----END \1-----/g
+
 const ALLOWED =
   'allowed: one or more private keys of EC P-256 without passphrase, in PEM or as a JSON Web Key Set {"keys": […]}'
 
@@ -101,4 +103,23 @@ function cardKey(key: KeyObject): CardKey {
   // RFC 7638: these members in this order.
   const kid = createHash('sha256').update(JSON.stringify({ crv, kty, x, y })).digest('base64url')
   return { kid, privateKey: key, jwk: { kty, crv, x, y, kid, use: 'sig', alg: 'ES256' } }
+}
+
+/** The path of the key set that verifies signatures. */
+export const KEY_SET_PATH = '/.well-known/jwks.json'
+
+/**
+ * Returns a card that has no signatures with one of the gateway: a detached JWS (RFC 7515) with ES256 over
+ * the canonical text of the card (A2A, section 8.4).
+ */
+export function signCard(card: JsonObject, { kid, privateKey }: CardKey, base: string): JsonObject {
+  const header = { alg: 'ES256', typ: 'JOSE', kid, jku: `${base}${KEY_SET_PATH}` }
+  const protectedHeader = encode(JSON.stringify(header))
+  const input = `${protectedHeader}.${encode(canonicalJson(card))}`
+  const signature = sign('sha256', Buffer.from(input), { key: privateKey, dsaEncoding: 'ieee-p1363' })
+  return { ...card, signatures: [{ protected: protectedHeader, signature: signature.toString('base64url') }] }
+}
+
+function encode(text: string): string {
+  return Buffer.from(text).toString('base64url')
 }

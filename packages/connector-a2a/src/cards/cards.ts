@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { BaseUrl, JsonObject, PublicDocument } from '@signalbox/http-kit'
+import type { BaseUrl, HttpRequest, HttpResponse, JsonObject, PublicDocument } from '@signalbox/http-kit'
 import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
@@ -8,13 +8,11 @@ import { agentOptions } from '@signalbox/registry'
 import type { Platform } from '../options.ts'
 import { speaks } from '../subscriber/wire/agent-wire.ts'
 import type { CardKey, CardKeys } from './card-keys.ts'
+import { signCard } from './card-keys.ts'
 import { without } from './card-members.ts'
-import type { CardShape } from './gateway-card.ts'
+import type { CardContext, CardShape } from './gateway-card.ts'
 import { gatewayCard } from './gateway-card.ts'
-import { platformCard } from './platform-card.ts'
-import { requestedShape } from './requested-shape.ts'
-import { signCard } from './sign-card.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
+import { ownSecurity, securityOfBoth, securityV10 } from './security.ts'
 
 /** The end of every path that serves a card without authentication. */
 export const CARD_PATH = '/.well-known/agent-card.json'
@@ -34,7 +32,7 @@ const VOLATILE: ReadonlySet<string> = new Set(['last_seen'])
  */
 const NOT_PUBLIC: ReadonlySet<string> = new Set(['instance_id', 'instances', 'metadata'])
 
-export interface CardOptions {
+interface CardOptions {
   readonly platform: Platform
   /** The server's URL for clients, without a slash at the end; undefined: the host of each request. */
   readonly publicUrl: string | undefined
@@ -189,4 +187,52 @@ function refuseCard(
 ): void {
   const text = JSON.stringify({ error: 'AGENT_NOT_FOUND', message, details: [] })
   refuseBody(request, response, 404, { ...headers, 'Content-Type': 'application/json' }, text)
+}
+
+const V1 = /^1(?:\.[0-9]{1,9}){0,2}$/
+
+/**
+ * Returns the shape that a client asks for with `A2A-Version`, a header or a query parameter. Clients of
+ * A2A 0.3 send none.
+ */
+function requestedShape({ headers, url = '' }: HttpRequest): CardShape {
+  const header = headers['a2a-version']
+  const version = typeof header === 'string' && header !== '' ? header : queryVersion(url)
+  return V1.test(version.trim()) ? '1.0' : 'both'
+}
+
+function queryVersion(url: string): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? '' : (new URLSearchParams(url.slice(mark + 1)).get('A2A-Version') ?? '')
+}
+
+/**
+ * Returns the platform's own card. It names no agents, because it is public and the list of agents is not.
+ * Its address answers every request with an error that says how agents are addressed.
+ */
+function platformCard(
+  { name, description, version }: Platform,
+  { base, bearer, shape }: Pick<CardContext, 'base' | 'bearer' | 'shape'>,
+): JsonObject {
+  const url = `${base}/a2a`
+  const card = {
+    name,
+    description,
+    version,
+    supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    capabilities: { streaming: true },
+    defaultInputModes: ['text/plain', 'application/json'],
+    defaultOutputModes: ['text/plain', 'application/json'],
+    skills: [
+      {
+        id: 'agents',
+        name: 'Registered agents',
+        description: `Forwards requests to registered agents. GET ${base}/agents lists them. The base URL of an agent is ${url}/{agent_id}/; its card is at ${url}/{agent_id}/.well-known/agent-card.json.`,
+        tags: ['agents', 'gateway', 'registry'],
+      },
+    ],
+  }
+  if (shape === '1.0') return { ...card, ...securityV10(ownSecurity(bearer)) }
+  const v03 = { url, preferredTransport: 'JSONRPC', protocolVersion: '0.3.0' }
+  return { ...card, protocolVersions: ['1.0'], ...v03, ...securityOfBoth(ownSecurity(bearer)) }
 }

@@ -1,13 +1,10 @@
-import { isJsonObject } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit'
 import { withoutUnsafeLinks } from '@signalbox/registry'
 
 import { defined, objectsOf, textOf, textsOf, without, withoutEmpty } from './card-members.ts'
-import type { InterfacePlace } from './interfaces.ts'
-import { interfacesV10, interfaceV03, tenantsOf } from './interfaces.ts'
 import type { CardSecurity } from './security.ts'
 import { ownSecurity, securityOfBoth, securityV10, securityWithAgents } from './security.ts'
-import { skillsOfBoth, skillsV10 } from './skills.ts'
 
 /**
  * The shapes of a card. `1.0`: the members of A2A 1.0 and no other, because strict clients refuse others.
@@ -176,4 +173,96 @@ function providerOf(provider: unknown): JsonObject | undefined {
   const organization = textOf(provider['organization'])
   const url = textOf(provider['url'])
   return organization === undefined || url === undefined ? undefined : { organization, url }
+}
+
+/** The path of the A2A 0.3 interface, below an agent's own path. */
+const V03_PATH = '/v0.3'
+
+/** The base URL, and the agent's place below it. */
+interface InterfacePlace {
+  /** The gateway's URL as clients see it, without a slash at the end. */
+  readonly base: string
+  readonly agentId: string
+}
+
+/** Returns the URL at which the gateway serves an agent. It has no query: clients append to it. */
+function agentAddress({ base, agentId }: InterfacePlace): string {
+  return `${base}/a2a/${agentId}`
+}
+
+/**
+ * Returns the interfaces of A2A 1.0 at which the gateway serves an agent, the preferred one first: two for each `tenant`.
+ * @param native `false` without official calls: the dialect has no HTTP+JSON binding
+ */
+function interfacesV10(place: InterfacePlace, tenants: readonly string[], native: boolean): readonly JsonObject[] {
+  const url = agentAddress(place)
+  const shapes = tenants.length === 0 ? [{}] : tenants.map((tenant) => ({ tenant }))
+  return shapes.flatMap((tenant) => {
+    const shared = { ...tenant, protocolVersion: '1.0' }
+    return [
+      { url, protocolBinding: 'JSONRPC', ...shared },
+      ...(native ? [{ url, protocolBinding: 'HTTP+JSON', ...shared }] : []),
+    ]
+  })
+}
+
+/**
+ * Returns the interface of A2A 0.3. Requests of A2A 0.3 have no `tenant`.
+ * @param native `false` without the path of official calls: the dialect has the method names of A2A 0.3
+ */
+function interfaceV03(place: InterfacePlace, native: boolean): JsonObject {
+  return { url: `${agentAddress(place)}${native ? V03_PATH : ''}`, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }
+}
+
+/**
+ * Returns each `tenant` of an agent, in the order of its card: those of the interfaces at the agent's registered `url`, or
+ * else at the url of the first interface, over JSON-RPC or over HTTP+JSON if there is no other.
+ */
+export function tenantsOf({ supportedInterfaces, url }: JsonObject): readonly string[] {
+  if (!Array.isArray(supportedInterfaces)) return []
+  const all = supportedInterfaces.filter((one): one is JsonObject => isJsonObject(one))
+  const over = (binding: string): readonly JsonObject[] => all.filter((one) => one['protocolBinding'] === binding)
+  const offered = over('JSONRPC').length > 0 ? over('JSONRPC') : over('HTTP+JSON')
+  const at = offered.some((one) => one['url'] === url) ? url : offered[0]?.['url']
+  const tenants = offered.filter((one) => one['url'] === at).map((one) => one['tenant'])
+  return [...new Set(tenants.filter((tenant): tenant is string => typeof tenant === 'string' && tenant !== ''))]
+}
+
+/** Members that name credentials of the agent. The gateway does not forward credentials. */
+const SECURITY: ReadonlySet<string> = new Set(['security', 'securityRequirements', 'security_requirements'])
+
+/** The agent that a card describes. */
+interface Described {
+  readonly id: string
+  readonly name: string
+  readonly description: string
+}
+
+/**
+ * Returns the skills with the members of A2A 1.0. A client may refuse a card without skills, so an agent
+ * that names none has one: itself.
+ */
+function skillsV10(skills: unknown, { id, name, description }: Described): readonly JsonObject[] {
+  const known = objectsOf(skills).map((skill) =>
+    defined({
+      ...requiredOf(skill),
+      examples: textsOf(skill['examples']),
+      inputModes: textsOf(skill['inputModes']),
+      outputModes: textsOf(skill['outputModes']),
+    }),
+  )
+  return known.length > 0 ? known : [{ id, name, description, tags: ['agent'] }]
+}
+
+/** Returns the skills with all their members, but without security of their own. */
+function skillsOfBoth(skills: unknown, described: Described): readonly JsonObject[] {
+  const known = objectsOf(skills).map((skill) => Object.assign(without(skill, SECURITY), requiredOf(skill)))
+  return known.length > 0 ? known : skillsV10(skills, described)
+}
+
+/** The members that clients require, with a value in place of those that the agent leaves out. */
+function requiredOf(skill: JsonObject): JsonObject {
+  const name = textOf(skill['name']) ?? textOf(skill['id']) ?? 'skill'
+  const id = textOf(skill['id']) ?? name
+  return { id, name, description: textOf(skill['description']) ?? name, tags: textsOf(skill['tags']) ?? [id] }
 }

@@ -1,26 +1,23 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { ConnectionCaller, JsonRpcNotification } from '@signalbox/http-kit'
+import type { ConnectionCaller, HttpRequest, JsonRpcNotification } from '@signalbox/http-kit'
 import { hopsOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
 
-import type { AgentLookup } from '../agent-lookup.ts'
-import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aExchange } from '../a2a-exchange.ts'
-import { openStream } from '../stream/caller-stream.ts'
+import { AGENTS_OWN } from '../a2a-exchange.ts'
+import type { A2aRequestEvent, AgentLookup } from '../options.ts'
+import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
 import type { CallerStream, OpenedStream, PipeOptions } from '../stream/caller-stream.ts'
+import { openStream } from '../stream/caller-stream.ts'
 import { STREAM_FAILURES } from '../stream/failures.ts'
 import type { StreamLimits } from '../stream/limits.ts'
 import { OpenAgentStreams } from '../stream/open-streams.ts'
-import { callerHeaders } from './caller-headers.ts'
-import type { CallForm } from './call-form.ts'
-import { DIALECT } from './call-form.ts'
+import type { CallProtocol } from './call-protocol.ts'
+import { DIALECT } from './call-protocol.ts'
 import type { Call } from './call.ts'
-import { forbidden } from './forbidden.ts'
-import { operatorCalls } from './operator-calls.ts'
+import { forbidden, lenientTimeoutMs } from './call.ts'
+import { callerHeaders } from './caller-headers.ts'
 import type { OperatorCalls } from './operator-calls.ts'
-import { lenientTimeoutMs } from './timeout.ts'
-import type { A2aRequestEvent } from '../options.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
+import { operatorCalls } from './operator-calls.ts'
 
 export interface GatewayOptions {
   /** Checks callers against the policy. */
@@ -37,7 +34,7 @@ export interface GatewayOptions {
 }
 
 /** The parts of a call that its error depends on. */
-type FailedCall = Pick<Call, 'id' | 'form'> & { readonly agentId: string }
+type FailedCall = Pick<Call, 'id' | 'protocol'> & { readonly agentId: string }
 
 /** The most bytes of notifications that wait for a node to accept them. Further ones are dropped. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
@@ -72,17 +69,17 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    { body, id, timeoutMs, form }: Call,
+    { body, id, timeoutMs, protocol }: Call,
   ): Promise<void> {
     this.#inFlight.begin()
     exchange.hold?.retain()
     try {
-      if (!this.#isKnown(agentId)) await this.#find(agentId, form)
+      if (!this.#isKnown(agentId)) await this.#find(agentId, protocol)
       exchange.agentId = agentId
-      const options = requestOptions(exchange, caller, timeoutMs, form)
-      form.answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
+      const options = requestOptions(exchange, caller, timeoutMs, protocol)
+      protocol.answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
     } catch (error) {
-      this.#fail(exchange, error, { agentId, id, form })
+      this.#fail(exchange, error, { agentId, id, protocol })
     } finally {
       this.#inFlight.finish()
       exchange.hold?.release()
@@ -110,7 +107,7 @@ export class Gateway {
       if (reply.executed) exchange.finished('success')
       else DIALECT.answer(exchange, agentId, undefined, reply)
     } catch (error) {
-      this.#fail(exchange, error, { agentId, form: DIALECT })
+      this.#fail(exchange, error, { agentId, protocol: DIALECT })
     } finally {
       this.#waitingBytes -= body.byteLength
       this.#inFlight.finish()
@@ -161,11 +158,11 @@ export class Gateway {
   ): Promise<OpenedStream | undefined> {
     this.#inFlight.begin()
     try {
-      if (!this.#isKnown(agentId)) await this.#find(agentId, call.form)
+      if (!this.#isKnown(agentId)) await this.#find(agentId, call.protocol)
       exchange.agentId = agentId
       const opened = await this.#open(exchange, caller, agentId, call, opening)
       if ('stream' in opened) return opened
-      call.form.answer(exchange, agentId, call.id, opened.refused)
+      call.protocol.answer(exchange, agentId, call.id, opened.refused)
     } catch (error) {
       // A client that disconnects while it waits is no error; the agent was notified.
       if (exchange.response.destroyed) exchange.finished('success')
@@ -180,7 +177,7 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    { body, id, timeoutMs, form }: Call,
+    { body, id, timeoutMs, protocol }: Call,
     opening: AbortController,
   ): ReturnType<typeof openStream> {
     const { system, requests, streamLimits: limits } = this.#options
@@ -189,8 +186,8 @@ export class Gateway {
     if (response.destroyed) opening.abort()
     else response.once('close', onClose)
     try {
-      const request = { ...requestOptions(exchange, caller, timeoutMs, form), signal: opening.signal }
-      const failures = form.streamFailures(id)
+      const request = { ...requestOptions(exchange, caller, timeoutMs, protocol), signal: opening.signal }
+      const failures = protocol.streamFailures(id)
       return await openStream({ system, requests, agentId, body, request, limits, failures })
     } finally {
       response.off('close', onClose)
@@ -233,12 +230,12 @@ export class Gateway {
   }
 
   /** @throws JsonRpcError if no such agent is registered */
-  async #find(agentId: string, form: CallForm): Promise<void> {
-    if ((await this.#options.registry.find(agentId)) === undefined) throw form.notFound(agentId)
+  async #find(agentId: string, protocol: CallProtocol): Promise<void> {
+    if ((await this.#options.registry.find(agentId)) === undefined) throw protocol.notFound(agentId)
   }
 
-  #fail(exchange: A2aExchange, error: unknown, { agentId, id, form }: FailedCall): void {
-    const known = error instanceof JsonRpcError ? error : form.queryFailure(agentId, error)
+  #fail(exchange: A2aExchange, error: unknown, { agentId, id, protocol }: FailedCall): void {
+    const known = error instanceof JsonRpcError ? error : protocol.queryFailure(agentId, error)
     if (known === undefined) this.#options.failed(error, exchange.request)
     exchange.fail(known ?? internalError(error), id)
   }
@@ -248,7 +245,7 @@ function requestOptions(
   { request, hold }: A2aExchange,
   { account, identity: { clientId, roles = [] } }: ConnectionCaller,
   timeoutMs: number | undefined,
-  { wire }: CallForm,
+  { wire }: CallProtocol,
 ): AgentRequestOptions {
   const headers = callerHeaders(request.headers)
   const hops = hopsOf(request.headers)

@@ -1,24 +1,22 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
-import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import type { HttpResponse, InFlight } from '@signalbox/http-kit'
-import type { AgentReply } from '../requests/agent-reply.ts'
-import type { AgentRequests, ReplyHold } from '../requests/agent-requests.ts'
+import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import { isAgentId } from '@signalbox/registry'
 
-import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
-import type { A2aRequestEvent } from '../options.ts'
-import { clientEventText } from '../stream/events.ts'
-import type { OpenAgentStreams } from '../stream/open-streams.ts'
-import { openStream } from '../stream/caller-stream.ts'
+import type { A2aRequestEvent, AgentLookup } from '../options.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import type { AgentRequests, ReplyHold } from '../requests/agent-requests.ts'
 import type { CallerStream, PipeOptions, StreamEnd } from '../stream/caller-stream.ts'
+import { openStream } from '../stream/caller-stream.ts'
+import { clientEventText } from '../stream/events.ts'
 import { STREAM_FAILURES } from '../stream/failures.ts'
 import type { StreamLimits } from '../stream/limits.ts'
-import { agentAnswer } from './agent-answer.ts'
-import { OWN_STREAM } from './call-form.ts'
-import { textRequest } from './stream-request.ts'
+import type { OpenAgentStreams } from '../stream/open-streams.ts'
+import { agentAnswer, OWN_STREAM } from './call-protocol.ts'
+import { textRequest } from './call.ts'
 
 /** A call of an agent for an operator: one text message. */
 export interface OperatorCall {

@@ -22,8 +22,8 @@ export type AgentQueryMode =
   /** Replies when the agent has sent its response headers, then relays its events on the stream's channel. */
   | 'stream'
 
-/** The form in which the caller gets the agent's answer. */
-export type AnswerForm =
+/** The format in which the caller gets the agent's answer. */
+export type AnswerFormat =
   /** In the caller's version of A2A; an event is a JSON-RPC response with the caller's id. */
   | 'native'
   /** As `native`, but an event is the result itself, as the HTTP+JSON binding of A2A 1.0 has it. */
@@ -37,7 +37,7 @@ export type AnswerForm =
 export interface WireRequest {
   readonly agentId: string
   readonly version: WireVersion
-  readonly answer: AnswerForm
+  readonly answer: AnswerFormat
 }
 
 /** A request of the HTTP+JSON binding of A2A 1.0. */
@@ -80,7 +80,7 @@ export interface AgentQuery {
 /** The prefix of the tags that carry HTTP headers. */
 export const HEADER_TAG = 'a2a_hdr_'
 const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream'])
-const ANSWERS: ReadonlySet<string> = new Set<AnswerForm>(['native', 'rest', 'events', 'agent'])
+const ANSWERS: ReadonlySet<string> = new Set<AnswerFormat>(['native', 'rest', 'events', 'agent'])
 const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
@@ -143,6 +143,6 @@ function isVersion(version: string): version is WireVersion {
   return VERSIONS.has(version)
 }
 
-function isAnswer(answer: string): answer is AnswerForm {
+function isAnswer(answer: string): answer is AnswerFormat {
   return ANSWERS.has(answer)
 }

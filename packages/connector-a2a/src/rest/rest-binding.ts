@@ -1,27 +1,30 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, Endpoint } from '@signalbox/http-kit'
-import { allSteps, jsonHeadersProblem, JsonRpcError, LARGE_BODY_BYTES } from '@signalbox/http-kit'
+import type { ConnectionCaller, Endpoint, HttpRequest, HttpResponse, RequestHead } from '@signalbox/http-kit'
+import { allSteps, isJsonObject, jsonHeadersProblem, JsonRpcError, LARGE_BODY_BYTES } from '@signalbox/http-kit'
 
+import type { ErrorAnswer, NativeParts } from '../a2a-exchange.ts'
+import { A2aExchange } from '../a2a-exchange.ts'
 import type { Cards } from '../cards/cards.ts'
-import { assertCallable } from '../gateway/assert-callable.ts'
-import { nativeTimeoutMs } from '../gateway/call.ts'
+import type { CallProtocol } from '../gateway/call-protocol.ts'
+import { assertCallable, methodLabel, nativeTimeoutMs } from '../gateway/call.ts'
 import type { Gateway } from '../gateway/gateway.ts'
-import { versionProblem } from '../native/speech-problems.ts'
-import { spokenVersion } from '../native/spoken-version.ts'
+import { NativeError } from '../native/errors.ts'
+import { nativeProtocol } from '../native/native-protocol.ts'
+import { versionProblem } from '../native/official-call.ts'
 import type { A2aRequestEvent } from '../options.ts'
-import type { Operation } from '../wire/index.ts'
-import { METHODS } from '../wire/index.ts'
-import { A2A_JSON, RestExchange } from './rest-exchange.ts'
-import { REST_CALL, REST_STREAM } from './rest-form.ts'
-import { queryMembers } from './rest-query.ts'
-import { restRequest } from './rest-request.ts'
+import { requestedVersion } from '../request-path.ts'
+import { REST_EVENTS } from '../stream/native-events.ts'
+import type { A2aMethod, Operation } from '../wire/index.ts'
+import { METHODS, parseForTranslation } from '../wire/index.ts'
+import type { RestError } from './rest-error.ts'
+import { agentRestError, restErrorText, restStatus } from './rest-error.ts'
+import { queryMembers, restRequest } from './rest-request.ts'
 import type { RestResource } from './rest-resource.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The parts of the gateway that the binding uses. */
-export interface RestParts {
+interface RestParts {
   readonly endpoint: Endpoint
   readonly broker: Broker
   readonly gateway: Gateway
@@ -38,6 +41,8 @@ interface RestCall {
   readonly resource: RestResource
 }
 
+/** The media type of A2A 1.0. */
+const A2A_JSON = 'application/a2a+json'
 const JSON_TYPES = ['application/json', A2A_JSON]
 
 /**
@@ -62,7 +67,7 @@ export class RestBinding {
     const { operations } = resource
     const [first = 'get'] = operations.values()
     const operation = operations.get(request.method ?? '')
-    const native = { v03: false, version: spokenVersion(request), cards }
+    const native = { v03: false, version: requestedVersion(request), cards }
     const exchange = new RestExchange(request, response, headers, onFinished, native, METHODS[operation ?? first])
     if (operation === undefined) exchange.notAllowed([...operations.keys()].join(', '))
     else endpoint.admit(exchange, (_exchange, caller) => this.#read({ exchange, caller, operation, resource }))
@@ -85,8 +90,8 @@ export class RestBinding {
 
   /** Returns the error for a call that its version or the policy does not allow. */
   #refusal({ exchange, caller, resource }: RestCall): JsonRpcError | undefined {
-    const { speech, spoken } = exchange
-    const problem = speech && versionProblem(speech, spoken?.version ?? '')
+    const { official, head } = exchange
+    const problem = official && versionProblem(official, head?.version ?? '')
     if (problem !== undefined) return problem
     try {
       assertCallable(this.#parts.broker, caller, resource.agentId, exchange.request.headers)
@@ -110,8 +115,8 @@ export class RestBinding {
       const given = isLarge ? await exchange.inTurns(steps) : allSteps(steps)
       const timeoutMs = nativeTimeoutMs(headers, given.params)
       await (METHODS[operation].streams
-        ? gateway.stream(exchange, caller, agentId, { body: given.body, timeoutMs, form: REST_STREAM })
-        : gateway.call(exchange, caller, agentId, { body: given.body, timeoutMs, form: REST_CALL }))
+        ? gateway.stream(exchange, caller, agentId, { body: given.body, timeoutMs, protocol: REST_STREAM })
+        : gateway.call(exchange, caller, agentId, { body: given.body, timeoutMs, protocol: REST_CALL }))
     } catch (error) {
       if (!(error instanceof JsonRpcError)) throw error
       exchange.fail(error)
@@ -126,4 +131,72 @@ function hasBody({ headers }: HttpRequest): boolean {
 function queryOf(url: string): string {
   const mark = url.indexOf('?')
   return mark === -1 ? '' : url.slice(mark + 1)
+}
+
+/** The protocol of calls of the HTTP+JSON binding: official calls of A2A 1.0, whose exchange writes the answers. */
+const REST_CALL: CallProtocol = nativeProtocol('1.0')
+
+/** The protocol of streams of the HTTP+JSON binding. */
+const REST_STREAM: CallProtocol = {
+  ...REST_CALL,
+  wire: { version: '1.0', answer: 'rest' },
+  streamFailures: () => REST_EVENTS,
+}
+
+/** One request of the HTTP+JSON binding, and its one errorAnswer. */
+class RestExchange extends A2aExchange {
+  readonly #method: A2aMethod
+
+  constructor(
+    request: HttpRequest,
+    response: HttpResponse,
+    moreHeaders: OutgoingHttpHeaders | undefined,
+    onFinished: ((event: A2aRequestEvent) => void) | undefined,
+    native: NativeParts,
+    method: A2aMethod,
+  ) {
+    super(request, response, moreHeaders, onFinished, native)
+    this.#method = method
+    this.official = { version: '1.0', method, streams: method.streams }
+    this.method = methodLabel('', this.official)
+  }
+
+  protected override resultText(_id: string, result: string): string {
+    // Agents errorAnswer `null` or an object without members.
+    return this.#method.operation === 'push-delete' ? '{}' : result
+  }
+
+  protected override agentErrorAnswer(_id: string, error: string): ErrorAnswer {
+    const value = parseForTranslation(error)
+    return errorAnswer(agentRestError(isJsonObject(value) ? value : {}))
+  }
+
+  protected override gatewayErrorAnswer(error: JsonRpcError): ErrorAnswer {
+    const { code, message, status, data } = error
+    return errorAnswer({
+      code,
+      message,
+      status,
+      ...(error instanceof NativeError ? { reason: error.reason } : {}),
+      ...(Array.isArray(data) ? { details: data } : {}),
+    })
+  }
+
+  /** The SDK for Go reads errors only as `application/json`. */
+  protected override contentHeaders(): OutgoingHttpHeaders {
+    const { headers, method } = this.request
+    return {
+      'Content-Type': headers.accept?.includes(A2A_JSON) === true ? A2A_JSON : 'application/json',
+      ...(method === 'GET' ? { 'Cache-Control': 'no-store' } : {}),
+    }
+  }
+
+  /** Answers at once: these requests have no id to repeat. */
+  protected override withRequestHead(answerTo: (head: RequestHead) => void): void {
+    answerTo({})
+  }
+}
+
+function errorAnswer(error: RestError): ErrorAnswer {
+  return { status: restStatus(error), text: restErrorText(error) }
 }

@@ -1,7 +1,7 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES } from '@signalbox/http-kit'
 
-import { A2A_REASONS, ERROR_INFO, errorDetails } from '../native/error-info.ts'
+import { A2A_REASONS, ERROR_INFO, errorDetails } from '../native/errors.ts'
 import { translateError } from '../wire/index.ts'
 
 /** An error of the gateway or of an agent, for the HTTP+JSON binding. */

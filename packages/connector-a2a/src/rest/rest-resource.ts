@@ -30,7 +30,6 @@ const PUSH_CONFIG = new Map<string, Operation>([
   ['DELETE', 'push-delete'],
 ])
 const EXTENDED_CARD = new Map<string, Operation>([['GET', 'extended-card']])
-
 const VERBS = { ':cancel': CANCEL, ':subscribe': SUBSCRIBE } as const
 
 /**

@@ -78,7 +78,6 @@ const SLICE_BYTES = 8_192
 /** After its terminal event an agent has this much time, and this many bytes, to end its response. Then it is cut off. */
 const LINGER_MS = 1_000
 const LINGER_BYTES = 65_536
-
 const EVENT_STREAM = /^\s*text\/event-stream\s*(?:;|$)/i
 
 /** The states of a stream on the agent's side, in their order. The README of this folder draws them. */

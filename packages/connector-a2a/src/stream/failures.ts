@@ -1,7 +1,7 @@
-import { JSON_RPC_CODES } from '@signalbox/http-kit'
 import type { Refusal } from '@signalbox/http-kit'
+import { JSON_RPC_CODES } from '@signalbox/http-kit'
 
-import { A2A_CODES } from '../native/error-info.ts'
+import { A2A_CODES } from '../native/errors.ts'
 
 /** An error with which Signalbox ends a stream. */
 export interface StreamFailure {

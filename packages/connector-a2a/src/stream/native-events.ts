@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { errorText, isJsonObject, memberText } from '@signalbox/http-kit'
 
-import { errorDetails, limitDetails } from '../native/error-info.ts'
+import { errorDetails, limitDetails } from '../native/errors.ts'
 import { agentRestError, restErrorText } from '../rest/rest-error.ts'
 import type { WireVersion } from '../wire/index.ts'
 import { parseForTranslation, StreamTranslation, translateError, UntranslatableError } from '../wire/index.ts'

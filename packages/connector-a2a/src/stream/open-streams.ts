@@ -72,7 +72,6 @@ const HEAD_BYTES = 256
 
 /** The size of a text, in bytes, above which it is one event: small events are joined up to this size. */
 const LARGE_BYTES = 65_536
-
 const EVENT_END = '\n\n'
 
 /** An event of a stream that was written to its client. */

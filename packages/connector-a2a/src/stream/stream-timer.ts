@@ -13,7 +13,6 @@ const SHORTEST_MS = 5
 
 /** The number of ticks within the shortest duration. */
 const TICKS = 10
-
 const timers = new Map<number, StreamTimer>()
 
 /** One timer for all streams with the same interval. It runs only while it has streams. */

@@ -1,19 +1,21 @@
-import type { Buffer } from 'node:buffer'
+import { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit'
+import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import type { AgentAuthorization, AgentCard, AgentTarget } from '@signalbox/registry'
-import type { AgentQuery } from '../requests/agent-query.ts'
-import type { AgentReply } from '../requests/agent-reply.ts'
-import type { RepliesOnTheWay } from '../requests/agent-requests.ts'
 import { CredentialsError } from '@signalbox/registry'
-import { decodeAgentQuery } from '../requests/agent-query.ts'
-import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
 
+import type { AgentQuery } from '../requests/agent-query.ts'
+import { decodeAgentQuery } from '../requests/agent-query.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
+import type { RepliesOnTheWay } from '../requests/agent-requests.ts'
+import type { AgentStream } from '../stream/agent-stream.ts'
+import type { StreamLimits } from '../stream/limits.ts'
 import { publishStreamCancel } from '../stream/link/messages.ts'
 import type { NodeBudget } from '../stream/link/node-budget.ts'
-import type { StreamLimits } from '../stream/limits.ts'
-import type { AgentStream } from '../stream/agent-stream.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import {
@@ -21,22 +23,19 @@ import {
   ADDRESS_REFUSED,
   AGENT_BUSY,
   AGENT_GONE,
-  SHUTTING_DOWN,
   NO_CREDENTIALS,
+  SHUTTING_DOWN,
   unreachable,
 } from './agent-failures.ts'
-import { CallPlace } from './instances/call-place.ts'
-import type { FollowedTask } from './instances/followed-task.ts'
+import type { SendTo, TaskOwners } from './instances/instance-calls.ts'
 import { InstanceCalls } from './instances/instance-calls.ts'
-import type { SendTo } from './instances/instance-calls.ts'
-import { InstancePool } from './instances/instance-pool.ts'
-import type { ServedInstance } from './instances/served-instance.ts'
-import type { TaskOwners } from './instances/task-owners.ts'
+import type { ServedInstance } from './instances/instance-pool.ts'
+import { CallPlace, InstancePool } from './instances/instance-pool.ts'
+import type { FollowedTask } from './instances/task-ids.ts'
 import type { IsolatedRequest, TaskIsolation } from './isolation/task-isolation.ts'
 import { ReplyBody } from './reply-body.ts'
-import { streamCancelled, streamToCancel } from './stream-cancel.ts'
 import { AgentWire } from './wire/agent-wire.ts'
-import { speak } from './wire/speak.ts'
+import { askAgent } from './wire/ask-agent.ts'
 
 /** The state that all agents of a node share. */
 export interface ServingNode {
@@ -249,20 +248,22 @@ export class ServedAgent {
 
   #sent(call: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
     const { place, followed, held, isolated } = call
-    const query = this.#spoken(call.query)
+    const query = this.#inKnownVersion(call.query)
     const { wire } = query
     const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, isolated, tap }, requesterGone)
     return this.#calls.send(
       place,
       query,
       followed,
-      wire === undefined ? send : (at, one) => speak(one, wire, this.wire, (spoken, tap) => send(at, spoken, tap)),
+      wire === undefined
+        ? send
+        : (at, one) => askAgent(one, wire, this.wire, (translated, tap) => send(at, translated, tap)),
       () => requesterGone?.aborted !== true && !this.#node.stopped.aborted,
     )
   }
 
   /** An agent without JSON-RPC understands the dialect only if it is translated, as a request of A2A 0.3. */
-  #spoken(query: AgentQuery): AgentQuery {
+  #inKnownVersion(query: AgentQuery): AgentQuery {
     if (!this.wire.rest || query.wire !== undefined) return query
     const answer = query.mode === 'stream' ? 'events' : 'agent'
     return { ...query, wire: { agentId: this.#agentId, version: '0.3', answer } }
@@ -347,4 +348,34 @@ export class ServedAgent {
  */
 function isCancelled({ wire }: AgentQuery): boolean {
   return wire?.answer !== 'native' && wire?.answer !== 'rest'
+}
+
+const STREAM_CANCEL = 'stream_cancel'
+const STREAM_CANCEL_BYTES = Buffer.from(STREAM_CANCEL)
+
+/** The largest body that may be a `stream_cancel`. Larger bodies are not parsed. */
+const MAX_CANCEL_BYTES = 4096
+const STREAM_ID = /^[0-9a-f-]{36}$/
+
+/** Returns the stream that a request asks to cancel; undefined for every other request. */
+function streamToCancel(body: Uint8Array): string | undefined {
+  if (body.byteLength > MAX_CANCEL_BYTES) return undefined
+  if (Buffer.from(body.buffer, body.byteOffset, body.byteLength).indexOf(STREAM_CANCEL_BYTES) === -1) return undefined
+  try {
+    const message = parseJsonRpc(body)
+    if (message.kind === 'response' || message.method !== STREAM_CANCEL) return undefined
+    const streamId = message.params?.['stream_id']
+    return typeof streamId === 'string' && STREAM_ID.test(streamId) ? streamId : undefined
+  } catch (error) {
+    if (error instanceof JsonRpcError) return undefined
+    throw error
+  }
+}
+
+/**
+ * Returns the `stream_cancel` notification, which informs an agent that its stream has no reader
+ * any more.
+ */
+function streamCancelled(streamId: string): Uint8Array {
+  return encodeText(JSON.stringify({ jsonrpc: '2.0', method: STREAM_CANCEL, params: { stream_id: streamId } }))
 }

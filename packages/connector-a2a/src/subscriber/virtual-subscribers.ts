@@ -2,12 +2,11 @@ import type { ReplyInput, RequestMessage, Subscription } from '@signalbox/broker
 import { keepSubscribed } from '@signalbox/broker-core/internal'
 import type { AgentCard, AgentConnections } from '@signalbox/registry'
 import { AgentTarget } from '@signalbox/registry'
+
+import type { AgentLookup } from '../options.ts'
 import { agentChannel, decodeAgentQuery, WIRE_CHANNEL } from '../requests/agent-query.ts'
 import { encodeAgentReply } from '../requests/agent-reply.ts'
-
-import type { AgentLookup } from '../agent-lookup.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
-import { awaitRegistration } from './registration-wait.ts'
 import type { ServingNode } from './served-agent.ts'
 import { ServedAgent } from './served-agent.ts'
 
@@ -193,3 +192,28 @@ export class VirtualSubscribers {
 
 /** The time for aborted calls to send their replies, in ms. */
 const LAST_MS = 1_000
+
+/** The longest wait for the news of a registration that the engine already has, in ms. */
+const LONGEST_WAIT_MS = 2_000
+
+/**
+ * Resolves when this node follows the registration of an agent that another node knows already, or
+ * at once if the agent is not registered.
+ * @throws BrokerError ENGINE_UNAVAILABLE
+ */
+async function awaitRegistration(
+  registry: Pick<AgentLookup, 'find' | 'get' | 'onChange'>,
+  agentId: string,
+): Promise<void> {
+  const card = await registry.find(agentId)
+  if (card === undefined || registry.get(agentId) !== undefined) return
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const unfollow = registry.onChange((change) => {
+    if (change.agentId === agentId) resolve()
+  })
+  const timer = setTimeout(resolve, LONGEST_WAIT_MS)
+  timer.unref()
+  await promise
+  clearTimeout(timer)
+  unfollow()
+}

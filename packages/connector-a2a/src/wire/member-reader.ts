@@ -1,7 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
 
-import { isObject } from './json.ts'
-import { UntranslatableError } from './untranslatable.ts'
+import { isObject, UntranslatableError } from './json.ts'
 
 /** The most characters of an invalid value that an error shows. */
 const MAX_SHOWN = 64

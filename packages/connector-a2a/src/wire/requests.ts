@@ -1,16 +1,12 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import type { WireVersion } from './methods.ts'
 
-import { requireRole } from './enums.ts'
-import { unsupportedOperation } from './errors.ts'
-import { defined, isObject } from './json.ts'
-import { MemberReader, memberOf } from './member-reader.ts'
-import type { A2aMethod, Operation } from './methods.ts'
+import { defined, isObject, UntranslatableError } from './json.ts'
+import { memberOf, MemberReader } from './member-reader.ts'
+import type { A2aMethod, Operation, WireVersion } from './methods.ts'
 import { METHODS } from './methods.ts'
-import { translatePushConfig, translateTaskPushConfig } from './push-configs.ts'
-import { translateMessage } from './tasks.ts'
-import { UntranslatableError } from './untranslatable.ts'
+import { unsupportedOperation } from './results.ts'
+import { requireRole, translateMessage } from './tasks.ts'
 
 /**
  * Translates the params of a request. Only members that the target version defines are carried over. A request of 0.3
@@ -124,4 +120,31 @@ function translatePushReference(params: MemberReader, to: WireVersion, id: strin
   return to === '1.0'
     ? defined({ taskId: params.requiredString('id'), id })
     : defined({ id: params.requiredString('taskId'), [CONFIG_ID_03]: id })
+}
+
+/** Translates a push notification configuration without the id of its task. */
+function translatePushConfig(config: MemberReader, to: WireVersion): JsonObject {
+  const authentication = config.child('authentication')
+  return defined({
+    id: config.string('id'),
+    url: config.requiredString('url'),
+    token: config.string('token'),
+    authentication: authentication === undefined ? undefined : translateAuthentication(authentication, to),
+  })
+}
+
+/** Translates a push notification configuration with the id of its task: flat in 1.0, nested in 0.3. */
+export function translateTaskPushConfig(config: MemberReader, to: WireVersion): JsonObject {
+  const taskId = config.requiredString('taskId')
+  return to === '1.0'
+    ? { taskId, ...translatePushConfig(config.requiredChild('pushNotificationConfig'), to) }
+    : { taskId, pushNotificationConfig: translatePushConfig(config, to) }
+}
+
+/** 0.3 has a list of schemes, 1.0 one: the first of the list. */
+function translateAuthentication(authentication: MemberReader, to: WireVersion): JsonObject {
+  const credentials = authentication.string('credentials')
+  if (to === '1.0') return defined({ scheme: authentication.strings('schemes')?.[0], credentials })
+  const scheme = authentication.string('scheme')
+  return defined({ schemes: scheme === undefined ? [] : [scheme], credentials })
 }

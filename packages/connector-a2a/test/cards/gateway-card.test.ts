@@ -1,9 +1,9 @@
 import type { AgentCard } from '@a2a-js/sdk'
 import { canonicalizeAgentCard } from '@a2a-js/sdk'
+import { canonicalJson } from '@signalbox/http-kit'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { canonicalJson } from '@signalbox/http-kit'
 import type { CardContext } from '../../src/cards/gateway-card.ts'
 import { gatewayCard } from '../../src/cards/gateway-card.ts'
 import { strictProblems } from './card-members.ts'

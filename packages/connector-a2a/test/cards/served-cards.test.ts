@@ -3,8 +3,8 @@ import { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
-import { DefaultAgentCardResolver as V03CardResolver } from 'a2a-js-sdk-v03/client'
 import { readPublicUrl } from '@signalbox/http-kit'
+import { DefaultAgentCardResolver as V03CardResolver } from 'a2a-js-sdk-v03/client'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { Cards } from '../../src/cards/cards.ts'

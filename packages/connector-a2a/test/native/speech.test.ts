@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 
-import { callPath } from '../../src/native/call-path.ts'
-import { preferredWaitMs } from '../../src/native/prefer-wait.ts'
-import { versionProblem } from '../../src/native/speech-problems.ts'
-import { guessedSpeech, needsNativeStream, speechOf } from '../../src/native/speech.ts'
-import type { NativeSpeech } from '../../src/native/speech.ts'
+import { preferredWaitMs } from '../../src/gateway/call.ts'
+import type { OfficialCall } from '../../src/native/official-call.ts'
+import { guessOfficialCall, needsNativeStream, officialCall, versionProblem } from '../../src/native/official-call.ts'
+import { callPath } from '../../src/request-path.ts'
 
 const NAMES_10 = [
   'SendMessage',
@@ -37,10 +36,10 @@ const STREAMS: ReadonlySet<string> = new Set([
   'tasks/resubscribe',
 ])
 
-const shown = (speech: NativeSpeech | undefined): string =>
+const shown = (speech: OfficialCall | undefined): string =>
   speech === undefined ? 'dialect' : `${speech.version}${speech.streams ? ' stream' : ''}`
 
-const of = (method: string, version = '', v03 = false): string => shown(speechOf({ method, version, v03 }))
+const of = (method: string, version = '', v03 = false): string => shown(officialCall({ method, version, v03 }))
 
 const problem = (version: string, spoken: '1.0' | '0.3' = '1.0'): number | undefined =>
   versionProblem({ version: spoken, method: undefined, streams: false }, version)?.code
@@ -71,7 +70,7 @@ test('native - the name of the method, the path and the version decide how a cal
 })
 
 test('native - a caller whose method is not known speaks as its path or its version says', () => {
-  const guess = (version: string, v03 = false): string => shown(guessedSpeech({ version, v03, method: undefined }))
+  const guess = (version: string, v03 = false): string => shown(guessOfficialCall({ version, v03, method: undefined }))
   expect([guess(''), guess('1.0'), guess('0.3'), guess('0.3.1'), guess('9'), guess('', true)]).toEqual([
     'dialect',
     '1.0',
@@ -80,7 +79,7 @@ test('native - a caller whose method is not known speaks as its path or its vers
     '1.0',
     '0.3',
   ])
-  expect(shown(guessedSpeech({ version: '1.0', v03: false, method: 'other' }))).toBe('dialect')
+  expect(shown(guessOfficialCall({ version: '1.0', v03: false, method: 'other' }))).toBe('dialect')
 })
 
 test('native - versions are compared without their patch number', () => {

@@ -1,18 +1,11 @@
 import type { Buffer } from 'node:buffer'
 
 import type { AgentQuery } from '../../requests/agent-query.ts'
-
 import type { CallResult } from '../agent-call.ts'
-import type { CallPlace } from './call-place.ts'
-import { followedTask, isUnknownTask, messageContext } from './followed-task.ts'
-import type { FollowedTask } from './followed-task.ts'
-import type { InstancePool } from './instance-pool.ts'
+import type { CallPlace, InstancePool, ServedInstance } from './instance-pool.ts'
 import { MergedList } from './merged-list.ts'
-import type { ServedInstance } from './served-instance.ts'
-import type { StartedTask } from './started-task.ts'
-import { startedTask, StreamedTask } from './started-task.ts'
-import type { TaskOwners } from './task-owners.ts'
-import { contextName } from './task-owners.ts'
+import type { FollowedTask, StartedTask } from './task-ids.ts'
+import { followedTask, isUnknownTask, messageContext, startedTask, StreamedTask } from './task-ids.ts'
 
 /**
  * Sends a request to the instance at which the call has its place.
@@ -127,4 +120,57 @@ export class InstanceCalls {
 
 function isUnsent({ reply }: CallResult): boolean {
   return reply.unsent === true && !reply.executed
+}
+
+/** The maximum number of tasks, contexts and streams whose instance a node remembers. */
+const MAX_TASKS = 10_000
+
+/** Ids of agents are short. Longer ones are not remembered. */
+const MAX_ID_CHARACTERS = 256
+
+/** Returns the name under which a context has its owner. No task has such an id. */
+function contextName(contextId: string): string {
+  return `\n${contextId}`
+}
+
+/**
+ * The instances that own tasks, contexts and streams, as this node saw them begin. Forgets the one that was used longest ago when
+ * it is full: for a forgotten task the instances are asked in turn.
+ */
+export class TaskOwners {
+  readonly #most: number
+  readonly #owners = new Map<string, string>()
+
+  constructor(most = MAX_TASKS) {
+    this.#most = most
+  }
+
+  get size(): number {
+    return this.#owners.size
+  }
+
+  /** Returns the id of the instance that owns a task. */
+  get(agentId: string, taskId: string): string | undefined {
+    const key = keyOf(agentId, taskId)
+    const owner = this.#owners.get(key)
+    if (owner === undefined) return undefined
+    this.#owners.delete(key)
+    this.#owners.set(key, owner)
+    return owner
+  }
+
+  set(agentId: string, taskId: string, instanceId: string): void {
+    if (taskId.length > MAX_ID_CHARACTERS) return
+    const key = keyOf(agentId, taskId)
+    this.#owners.delete(key)
+    this.#owners.set(key, instanceId)
+    if (this.#owners.size <= this.#most) return
+    const oldest = this.#owners.keys().next()
+    if (oldest.done !== true) this.#owners.delete(oldest.value)
+  }
+}
+
+/** An agent_id has no blank. */
+function keyOf(agentId: string, taskId: string): string {
+  return `${agentId} ${taskId}`
 }

@@ -3,8 +3,6 @@ import { createHash } from 'node:crypto'
 import type { AgentCard, AgentTarget } from '@signalbox/registry'
 import { agentInstances } from '@signalbox/registry'
 
-import { ServedInstance } from './served-instance.ts'
-
 /** The id of the only instance of an agent that was registered without instances. */
 const ONLY = ''
 
@@ -129,4 +127,91 @@ function urlsOf(card: AgentCard): readonly (readonly [id: string, url: string])[
   const instances = agentInstances(card)
   if (instances.length === 0) return [[ONLY, card.url]]
   return instances.map(({ instance_id, url }) => [instance_id, url])
+}
+
+/** The time for which an instance is passed over after a failed connection, in ms. Doubles from the first to the last. */
+const FIRST_PAUSE_MS = 1_000
+const LAST_PAUSE_MS = 10_000
+
+/** One instance of an agent on this node. An agent without instances is its own only instance. */
+export class ServedInstance {
+  readonly id: string
+  /** Undefined when the instance is not registered any more. */
+  target: AgentTarget | undefined
+  /** The number of calls and streams under way. */
+  inFlight = 0
+  #pauseMs = 0
+  #pausedUntil = 0
+
+  constructor(id: string, target: AgentTarget) {
+    this.id = id
+    this.target = target
+  }
+
+  /** The monotonic time until which calls prefer other instances; 0 for an instance that answers. */
+  get pausedUntil(): number {
+    return this.#pausedUntil
+  }
+
+  /** Records that the instance answered a call. */
+  answered(): void {
+    this.#pauseMs = this.#pausedUntil = 0
+  }
+
+  /**
+   * Records that the instance could not be reached. Without the pause, a dead instance would get every call: it has
+   * the fewest under way.
+   */
+  unreached(): void {
+    const now = performance.now()
+    // The calls that were under way fail at the same time, for one reason.
+    if (now < this.#pausedUntil) return
+    this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, FIRST_PAUSE_MS), LAST_PAUSE_MS)
+    this.#pausedUntil = now + this.#pauseMs
+  }
+}
+
+/** The place of one call among the calls of an instance. The call may move to another instance. */
+export class CallPlace {
+  readonly #pool: InstancePool
+  readonly #asked = new Set<ServedInstance>()
+  #instance: ServedInstance
+  #target: AgentTarget | undefined
+
+  constructor(pool: InstancePool, instance: ServedInstance) {
+    this.#pool = pool
+    this.#instance = instance
+    this.#enter(instance)
+  }
+
+  get instance(): ServedInstance {
+    return this.#instance
+  }
+
+  /** The address of the instance when the call came to it. */
+  get target(): AgentTarget | undefined {
+    return this.#target
+  }
+
+  /** Moves the call to an instance that it has not been at. Returns false if there is none, or each has its maximum. */
+  moveOn(): boolean {
+    const next = this.#pool.choose(this.#asked)
+    if (next === undefined) return false
+    this.leave()
+    this.#enter(next)
+    return true
+  }
+
+  /** Ends the call. Call it once. */
+  leave(): void {
+    this.#instance.inFlight--
+    this.#pool.ended(this.#instance)
+  }
+
+  #enter(instance: ServedInstance): void {
+    this.#instance = instance
+    this.#target = instance.target
+    this.#asked.add(instance)
+    instance.inFlight++
+  }
 }

@@ -2,10 +2,10 @@ import { Buffer } from 'node:buffer'
 
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, jsonRpcErrorText, JsonRpcError, readJson } from '@signalbox/http-kit'
+import { isJsonObject, JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, readJson } from '@signalbox/http-kit'
+
 import type { AgentQuery } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
-
 import { findMethod, memberOf, parseForTranslation } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
 

@@ -1,9 +1,14 @@
-import { isJsonObject } from '@signalbox/http-kit'
+import { Buffer } from 'node:buffer'
+
+import { decodeText } from '@signalbox/broker-core'
+import { isJsonObject, JSON_RPC_CODES, readJson } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
-import type { WireVersion } from '../../wire/index.ts'
 import { agentInstances, agentOptions, isRestOnly } from '@signalbox/registry'
 
-import { tenantsOf } from '../../cards/interfaces.ts'
+import { tenantsOf } from '../../cards/gateway-card.ts'
+import { A2A_CODES } from '../../native/errors.ts'
+import type { AgentReply } from '../../requests/agent-reply.ts'
+import type { WireVersion } from '../../wire/index.ts'
 
 const VERSIONS: readonly WireVersion[] = ['1.0', '0.3']
 
@@ -92,4 +97,25 @@ function interfacesOf({ supportedInterfaces, url }: AgentCard): ReadonlySet<Wire
 function versionOf(text: unknown): WireVersion | undefined {
   if (typeof text !== 'string') return undefined
   return VERSIONS.find((version) => text === version || text.startsWith(`${version}.`))
+}
+
+/** The errors of agents that do not speak the version of a request. They have done nothing. */
+const VERSION_REFUSALS: ReadonlySet<unknown> = new Set([
+  JSON_RPC_CODES.METHOD_NOT_FOUND,
+  A2A_CODES.VERSION_NOT_SUPPORTED,
+])
+
+const MENTIONED = [...VERSION_REFUSALS].map((code) => Buffer.from(String(code)))
+
+/** A refusal has a short text. Larger responses are not parsed. */
+const MAX_REFUSAL_BYTES = 16_384
+
+/** Returns true if an agent answered that it knows neither the method nor the version. */
+export function refusesVersion({ body, failure }: AgentReply): boolean {
+  if (failure !== undefined || body.byteLength > MAX_REFUSAL_BYTES) return false
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (!MENTIONED.some((code) => bytes.includes(code))) return false
+  const response = readJson(decodeText(body) ?? '')?.value
+  const error = isJsonObject(response) ? response['error'] : undefined
+  return isJsonObject(error) && VERSION_REFUSALS.has(error['code'])
 }

@@ -1,12 +1,11 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError, parseJson, readJson } from '@signalbox/http-kit'
+
+import { ANY_KEYS, isSuccess } from '../../gateway/call-protocol.ts'
+import { A2A_REASONS, ERROR_INFO } from '../../native/errors.ts'
 import type { AgentQuery, RestCall } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
-
-import { ANY_KEYS } from '../../gateway/agent-answer.ts'
-import { isSuccess } from '../../gateway/rpc-response.ts'
-import { A2A_REASONS, ERROR_INFO } from '../../native/error-info.ts'
 import type { ClientText, EventConverter } from '../../stream/agent-stream.ts'
 import type { ServerSentEvent } from '../../stream/event-reader.ts'
 import type { StreamFailure } from '../../stream/failures.ts'

@@ -2,9 +2,11 @@ import { Buffer } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
 import { isJsonObject, readJson } from '@signalbox/http-kit'
-import type { AgentReply } from '../../requests/agent-reply.ts'
 
-import { A2A_CODES } from '../../native/error-info.ts'
+import { A2A_CODES } from '../../native/errors.ts'
+import type { AgentReply } from '../../requests/agent-reply.ts'
+import { EventReader } from '../../stream/event-reader.ts'
+import { fromBytes } from '../../stream/native-events.ts'
 import { findMethod, memberOf } from '../../wire/index.ts'
 
 /** A request that continues a task or a stream. */
@@ -73,4 +75,81 @@ export function isUnknownTask({ body, failure }: AgentReply): boolean {
   const response = readJson(decodeText(body) ?? '')?.value
   const error = isJsonObject(response) ? response['error'] : undefined
   return isJsonObject(error) && error['code'] === TASK_NOT_FOUND
+}
+
+/** Larger responses are not parsed for the task that they began. */
+const MAX_RESPONSE_BYTES = 1024 * 1024
+
+/** Every response that names a task has one of these texts. Others are not parsed. */
+const RESPONSE_MENTIONS = ['"taskId"', '"task_id"', '"task"', '"status"', '"contextId"', '"context_id"'].map((text) =>
+  Buffer.from(text),
+)
+
+/** A stream names its task in its first events. */
+const MAX_STREAM_BYTES = 65_536
+
+/** The ids of the task and the context in a response of the agent. */
+export interface StartedTask {
+  readonly taskId?: string | undefined
+  readonly contextId?: string | undefined
+}
+
+const NOTHING: StartedTask = {}
+
+/** Returns the task that a response names, in any dialect; nothing for a response that is larger. */
+export function startedTask(body: Uint8Array, maxBytes = MAX_RESPONSE_BYTES): StartedTask {
+  if (body.byteLength > maxBytes) return NOTHING
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  return RESPONSE_MENTIONS.some((text) => bytes.includes(text)) ? taskIn(bytes.toString()) : NOTHING
+}
+
+/** Finds the task in the first events of a stream. */
+export class StreamedTask {
+  readonly #reader: EventReader
+  readonly #maxBytes: number
+  #bytes = 0
+  #done = false
+
+  /**
+   * @param found Called at most once
+   * @param maxBytes The bytes of the stream after which the search ends
+   */
+  constructor(found: (started: StartedTask & { readonly taskId: string }) => void, maxBytes = MAX_STREAM_BYTES) {
+    this.#maxBytes = maxBytes
+    this.#reader = new EventReader(maxBytes, ({ data }) => {
+      const { taskId, contextId } = this.#done ? NOTHING : taskIn(fromBytes(data))
+      if (taskId === undefined) return
+      this.#done = true
+      found({ taskId, contextId })
+    })
+  }
+
+  /** Reads a chunk of the stream. Does nothing after the task was found. */
+  read(chunk: Buffer): void {
+    if (this.#done) return
+    this.#bytes += chunk.byteLength
+    if (!this.#reader.feed(chunk) || this.#bytes > this.#maxBytes) this.#done = true
+  }
+}
+
+function taskIn(text: string): StartedTask {
+  const value = readJson(text)?.value
+  if (!isJsonObject(value)) return NOTHING
+  const outcome = value['result'] ?? value['payload'] ?? value
+  if (!isJsonObject(outcome)) return NOTHING
+  // A task itself, with `kind` in A2A 0.3 and without it before.
+  if (outcome['kind'] === 'task' || isJsonObject(outcome['status'])) {
+    return { taskId: textIn(outcome, 'taskId') ?? textIn(outcome, 'id'), contextId: textIn(outcome, 'contextId') }
+  }
+  for (const member of ['task', 'statusUpdate', 'artifactUpdate', 'message']) {
+    const inner = memberOf(outcome, member)
+    if (!isJsonObject(inner)) continue
+    return { taskId: textIn(inner, member === 'task' ? 'id' : 'taskId'), contextId: textIn(inner, 'contextId') }
+  }
+  return { taskId: textIn(outcome, 'taskId'), contextId: textIn(outcome, 'contextId') }
+}
+
+function textIn(object: { readonly [member: string]: unknown }, member: string): string | undefined {
+  const value = memberOf(object, member)
+  return typeof value === 'string' && value !== '' ? value : undefined
 }

@@ -1,14 +1,44 @@
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import { internalError, JSON_RPC_CODES, parseJson } from '@signalbox/http-kit'
 import type { JsonRpcError } from '@signalbox/http-kit'
-import type { AgentReply } from '../requests/agent-reply.ts'
+import { internalError, isJsonObject, JSON_RPC_CODES, parseJson, readJson } from '@signalbox/http-kit'
 
-import { ANY_KEYS } from '../gateway/agent-answer.ts'
-import type { AgentAnswer } from '../gateway/rpc-response.ts'
-import { isSuccess, rpcAnswer } from '../gateway/rpc-response.ts'
-import { A2A_CODES } from './error-info.ts'
-import type { ErrorDetails } from './error-info.ts'
-import { NativeError } from './native-error.ts'
+import type { A2aExchange } from '../a2a-exchange.ts'
+import type { AgentAnswer, CallProtocol } from '../gateway/call-protocol.ts'
+import { ANY_KEYS, isSuccess, rpcAnswer } from '../gateway/call-protocol.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import { rpcFailures } from '../stream/native-events.ts'
+import type { WireVersion } from '../wire/index.ts'
+import type { ErrorDetails } from './errors.ts'
+import { A2A_CODES, NativeError } from './errors.ts'
+
+const PROTOCOLS: { readonly [V in WireVersion]: CallProtocol } = { '1.0': protocolOf('1.0'), '0.3': protocolOf('0.3') }
+
+/** Returns the protocol of official calls in a version of A2A. */
+export function nativeProtocol(version: WireVersion): CallProtocol {
+  return PROTOCOLS[version]
+}
+
+function protocolOf(version: WireVersion): CallProtocol {
+  return {
+    wire: { version, answer: 'native' },
+    notFound: agentNotFound,
+    queryFailure: nativeQueryFailure,
+    answer(exchange, agentId, id = 'null', reply) {
+      const said = nativeAnswer(agentId, reply)
+      if ('result' in said) exchange.succeed(id, ownCard(exchange, agentId, said.result), reply.headers)
+      else exchange.failAsAgent(id, said.error, reply.headers)
+    },
+    streamFailures: (id = 'null') => rpcFailures(id),
+  }
+}
+
+/** Returns an extended card as the gateway shows it: a client uses the addresses in it. Other results are unchanged. */
+function ownCard({ official, cards, request }: A2aExchange, agentId: string, result: string): string {
+  if (official?.method?.operation !== 'extended-card' || cards === undefined) return result
+  const card = readJson(result)?.value
+  if (!isJsonObject(card)) return result
+  return JSON.stringify(cards.extended(card, agentId, official.version === '1.0' ? '1.0' : 'both', request))
+}
 
 const { AUTHENTICATION_FAILED, FORBIDDEN, INTERNAL_ERROR, INVALID_REQUEST } = JSON_RPC_CODES
 
@@ -23,7 +53,7 @@ const MAX_RETRY_SECONDS = 86_400
  * Returns the agent's result or error, a slice of its response.
  * @throws NativeError for every other outcome
  */
-export function nativeAnswer(agentId: string, reply: AgentReply): AgentAnswer {
+function nativeAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
   const text = decodeText(reply.body)
   const json = text === undefined ? undefined : parseJson(text, ANY_KEYS)
@@ -35,12 +65,12 @@ export function nativeAnswer(agentId: string, reply: AgentReply): AgentAnswer {
   return said
 }
 
-export function agentNotFound(agentId: string): NativeError {
+function agentNotFound(agentId: string): NativeError {
   return new NativeError(INTERNAL_ERROR, 'AGENT_NOT_FOUND', `agent not found: ${agentId}`, unsent(agentId))
 }
 
 /** Returns the error for a failed Query, or undefined if the error is not one of the broker's. */
-export function nativeQueryFailure(agentId: string, error: unknown): JsonRpcError | undefined {
+function nativeQueryFailure(agentId: string, error: unknown): JsonRpcError | undefined {
   if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return timeout(agentId)
   if (isBrokerError(error, 'MESSAGE_TOO_LARGE')) {
     const text = `invalid request: ${error.message}`

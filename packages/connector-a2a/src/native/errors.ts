@@ -1,3 +1,59 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
+import type { JsonRpcErrorOptions } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+
+const OWN_CHALLENGE = 'Bearer realm="signalbox"'
+
+interface NativeErrorOptions extends ErrorDetails, Omit<JsonRpcErrorOptions, 'data'> {
+  /** The header WWW-Authenticate of an error with status 401. @default the gateway's own */
+  readonly challenge?: string
+}
+
+/** An error of the gateway for a client that speaks an official version of A2A. */
+export class NativeError extends JsonRpcError {
+  /** The condition; clients decide by it. */
+  readonly reason: string
+  /** The headers of the answer. */
+  readonly headers: OutgoingHttpHeaders
+
+  constructor(
+    code: number,
+    reason: string,
+    message: string,
+    { metadata, retryAfterSeconds, challenge = OWN_CHALLENGE, ...options }: NativeErrorOptions = {},
+  ) {
+    super(code, message, {
+      ...options,
+      data: errorDetails(reason, { metadata, retryAfterSeconds }),
+    })
+    this.reason = reason
+    this.headers = {
+      ...(retryAfterSeconds === undefined ? {} : { 'Retry-After': String(retryAfterSeconds) }),
+      ...(options.status === 401 ? { 'WWW-Authenticate': challenge } : {}),
+    }
+  }
+}
+
+/** The errors that every caller of the gateway can get, by code: reason and HTTP status. */
+const COMMON: ReadonlyMap<number, { readonly reason: string; readonly status?: number }> = new Map([
+  [JSON_RPC_CODES.AUTHENTICATION_FAILED, { reason: 'UNAUTHENTICATED', status: 401 }],
+  [JSON_RPC_CODES.FORBIDDEN, { reason: 'FORBIDDEN', status: 403 }],
+  [JSON_RPC_CODES.INTERNAL_ERROR, { reason: 'INTERNAL' }],
+])
+
+/** Returns an error of the gateway as an official client gets it. Errors of JSON-RPC itself are the same for all. */
+export function asNative(error: JsonRpcError): JsonRpcError {
+  const common = error instanceof NativeError ? undefined : COMMON.get(error.code)
+  if (common === undefined) return error
+  const { reason, status = error.status } = common
+  return new NativeError(error.code, reason, error.message, {
+    id: error.id,
+    cause: error.cause,
+    ...(status === undefined ? {} : { status }),
+  })
+}
+
 /** The codes of A2A 1.0 that the gateway raises or reads, in addition to those of JSON-RPC. */
 export const A2A_CODES = {
   TASK_NOT_FOUND: -32001,
@@ -30,7 +86,6 @@ export const A2A_REASONS: ReadonlyMap<number, string> = new Map([
 
 /** All other reasons are the gateway's own. */
 const OF_A2A: ReadonlySet<string> = new Set(A2A_REASONS.values())
-
 const TYPES = 'type.googleapis.com/google.rpc.'
 
 /** The type of the detail that names the reason. */
@@ -38,14 +93,14 @@ export const ERROR_INFO = `${TYPES}ErrorInfo`
 
 /** Optional parts of {@link errorDetails}. */
 export interface ErrorDetails {
-  readonly metadata?: Readonly<Record<string, string>>
+  readonly metadata?: Readonly<Record<string, string>> | undefined
   /** Time after which the client may repeat the request, in seconds. */
   readonly retryAfterSeconds?: number | undefined
 }
 
 /** Returns the details that name the setting of a limit, if there is one. */
 export function limitDetails(setting: string | undefined): ErrorDetails {
-  return setting === undefined ? {} : { metadata: { limit: setting } }
+  return { metadata: setting === undefined ? undefined : { limit: setting } }
 }
 
 /**
@@ -57,7 +112,7 @@ export function errorDetails(reason: string, { metadata, retryAfterSeconds }: Er
     '@type': ERROR_INFO,
     reason,
     domain: OF_A2A.has(reason) ? 'a2a-protocol.org' : 'signalbox',
-    ...(metadata === undefined ? {} : { metadata }),
+    metadata,
   }
   if (retryAfterSeconds === undefined) return [info]
   return [info, { '@type': `${TYPES}RetryInfo`, retryDelay: `${retryAfterSeconds}s` }]

@@ -1,34 +1,33 @@
 import type { Buffer } from 'node:buffer'
+import { Readable } from 'node:stream'
 
 import { encodeText } from '@signalbox/broker-core'
-import { JsonRpcError, readRequestId } from '@signalbox/http-kit'
+import { isJsonObject, JsonRpcError, readRequestId } from '@signalbox/http-kit'
+
+import { isSuccess } from '../../gateway/call-protocol.ts'
+import { A2A_CODES } from '../../native/errors.ts'
 import type { AgentQuery, WireRequest } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
-import type { WireVersion } from '../../wire/index.ts'
-
-import { isSuccess } from '../../gateway/rpc-response.ts'
-import { A2A_CODES } from '../../native/error-info.ts'
-import { OwnEvents } from '../../stream/own-events.ts'
-import { NativeEvents, REST_EVENTS, rpcEvents } from '../../stream/native-events.ts'
-import type { A2aMethod } from '../../wire/index.ts'
+import type { AgentBody } from '../../stream/agent-stream.ts'
+import { EventReader } from '../../stream/event-reader.ts'
+import { fromBytes, NativeEvents, REST_EVENTS, rpcEvents } from '../../stream/native-events.ts'
+import { OwnEvents, parseData } from '../../stream/own-events.ts'
+import type { A2aMethod, WireVersion } from '../../wire/index.ts'
+import { TERMINAL_03 } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
 import type { AgentWire } from './agent-wire.ts'
-import { otherVersion } from './agent-wire.ts'
-import { FirstEvent } from './first-event.ts'
-import { inOwnVersion, translateQuery } from './translate-query.ts'
-import { refusedTranslation, relayedHeaders, translateReply } from './translate-reply.ts'
+import { otherVersion, refusesVersion } from './agent-wire.ts'
 import { fromRest, RestAgentEvents, toRest } from './rest-agent.ts'
-import { refusesVersion } from './version-refusal.ts'
-import { WholeResponse } from './whole-response.ts'
+import { inOwnVersion, refusedTranslation, relayedHeaders, translateQuery, translateReply } from './translate.ts'
 
 /**
  * Sends a request to the agent once.
  * @param tap Called with each chunk of a response that is a stream
  */
-export type SendOnce = (query: AgentQuery, tap?: (chunk: Buffer) => void) => Promise<CallResult>
+type SendOnce = (query: AgentQuery, tap?: (chunk: Buffer) => void) => Promise<CallResult>
 
 /** A result, and the version of A2A that it is in. */
-interface Spoken {
+interface Answer {
   readonly result: CallResult
   readonly version: WireVersion
   /** The method, if the request was translated. */
@@ -41,7 +40,7 @@ const NO_BODY = new Uint8Array(0)
  * Sends a request to an agent in the version of A2A that the agent speaks, and returns its answer in the form that the
  * caller gets.
  */
-export async function speak(
+export async function askAgent(
   query: AgentQuery,
   wire: WireRequest,
   agent: AgentWire,
@@ -58,10 +57,10 @@ export async function speak(
 }
 
 /**
- * Asks in the version that the agent is known to speak. If that is not certain and the agent refuses the version, asks
+ * Asks in the version that the agent is known to askAgent. If that is not certain and the agent refuses the version, asks
  * once more in the other. A refusal means that the agent has done nothing.
  */
-async function converse(query: AgentQuery, wire: WireRequest, agent: AgentWire, send: SendOnce): Promise<Spoken> {
+async function converse(query: AgentQuery, wire: WireRequest, agent: AgentWire, send: SendOnce): Promise<Answer> {
   const begin = performance.now()
   const version = agent.versionFor(wire.version)
   const first = await askIn(version, query, wire, agent, send)
@@ -78,7 +77,7 @@ async function converse(query: AgentQuery, wire: WireRequest, agent: AgentWire, 
   return second
 }
 
-function refused(error: JsonRpcError, { version }: WireRequest): Spoken {
+function refused(error: JsonRpcError, { version }: WireRequest): Answer {
   return { result: { reply: refusedTranslation(error) }, version }
 }
 
@@ -90,7 +89,7 @@ async function sendOverRest(query: AgentQuery, send: SendOnce): Promise<CallResu
   return result.events === undefined ? { reply: fromRest(result.reply) } : result
 }
 
-function isRefused({ result: { reply, events } }: Spoken): boolean {
+function isRefused({ result: { reply, events } }: Answer): boolean {
   return events === undefined && refusesVersion(reply)
 }
 
@@ -101,7 +100,7 @@ async function askIn(
   wire: WireRequest,
   { tenant }: AgentWire,
   send: SendOnce,
-): Promise<Spoken | JsonRpcError> {
+): Promise<Answer | JsonRpcError> {
   if (version === wire.version) return { result: await send(inOwnVersion(query, version)), version }
   let translated: ReturnType<typeof translateQuery>
   try {
@@ -123,8 +122,8 @@ async function askIn(
 }
 
 /** Returns a result in the form that the caller gets. */
-function presented(query: AgentQuery, { version: to, answer }: WireRequest, spoken: Spoken): CallResult {
-  const { result, version: from, method } = spoken
+function presented(query: AgentQuery, { version: to, answer }: WireRequest, given: Answer): CallResult {
+  const { result, version: from, method } = given
   const { reply, events } = result
   if (answer === 'agent') return result
   if (answer === 'events') return events === undefined && isPlainSuccess(reply) ? asStream(reply) : result
@@ -143,4 +142,82 @@ function isPlainSuccess(reply: AgentReply): boolean {
 /** Returns a plain response as a stream with one event. */
 function asStream(reply: AgentReply): CallResult {
   return { reply: { ...reply, body: NO_BODY, whole: false }, events: new WholeResponse(reply.body) }
+}
+
+/** The time for which the first event of a stream is awaited, in ms. Agents refuse a request at once. */
+const WAIT_MS = 500
+
+/** A refusal has a short text, and so has a task that has ended long ago. Longer first events are not read. */
+const MAX_BYTES = 65_536
+
+/** Subscribing to a task that has ended is an error in A2A 1.0 (section 3.1.6). */
+const ENDED = JSON.stringify({
+  jsonrpc: '2.0',
+  id: null,
+  error: {
+    code: A2A_CODES.UNSUPPORTED_OPERATION,
+    message: 'unsupported operation: the task has ended, so that it has no further events; read it with GetTask',
+  },
+})
+
+/** Reads the first event of an agent of A2A 0.3, without taking it from the stream. */
+class FirstEvent {
+  readonly #reader: EventReader
+  readonly #found = Promise.withResolvers<string | undefined>()
+  #bytes = 0
+  #done = false
+
+  constructor() {
+    this.#reader = new EventReader(MAX_BYTES, ({ data }) => this.#end(data))
+  }
+
+  /** Reads a chunk of the stream. Does nothing after the first event. */
+  readonly read = (chunk: Buffer): void => {
+    if (this.#done) return
+    this.#bytes += chunk.byteLength
+    if (this.#bytes > MAX_BYTES || !this.#reader.feed(chunk)) this.#end(undefined)
+  }
+
+  /**
+   * Returns the JSON-RPC response, in 0.3, that a caller of A2A 1.0 gets in place of the stream: agents of 1.0 refuse a
+   * request for a stream with JSON. Undefined for any other stream, and for one whose first event takes long.
+   */
+  async refusal(method: A2aMethod | undefined): Promise<string | undefined> {
+    const timer = setTimeout(() => this.#end(undefined), WAIT_MS)
+    const data = await this.#found.promise
+    clearTimeout(timer)
+    const source = data === undefined ? undefined : parseData(data)
+    if (typeof source !== 'object' || !isJsonObject(source.value)) return undefined
+    const { error, result } = source.value
+    if (isJsonObject(error)) return fromBytes(source.text)
+    return method?.operation === 'resubscribe' && isEnded(result) ? ENDED : undefined
+  }
+
+  #end(data: string | undefined): void {
+    this.#done = true
+    this.#found.resolve(data)
+  }
+}
+
+function isEnded(result: unknown): boolean {
+  if (!isJsonObject(result) || result['kind'] !== 'task') return false
+  const status: unknown = result['status']
+  return isJsonObject(status) && TERMINAL_03.has(status['state'])
+}
+
+/** A plain response that was read completely, for a stream whose one event it is. */
+class WholeResponse extends Readable implements AgentBody {
+  readonly headers: AgentBody['headers'] = { 'content-type': 'application/json' }
+  readonly #body: Uint8Array
+
+  constructor(body: Uint8Array) {
+    super()
+    this.#body = body
+  }
+
+  /** @inheritdoc */
+  override _read(): void {
+    if (this.#body.byteLength > 0) this.push(this.#body)
+    this.push(null)
+  }
 }

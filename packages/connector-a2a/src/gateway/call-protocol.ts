@@ -1,18 +1,52 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import { internalError, JSON_RPC_CODES, JsonRpcError, parseJson } from '@signalbox/http-kit'
-import type { AgentReply } from '../requests/agent-reply.ts'
+import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, parseJson } from '@signalbox/http-kit'
 
-import { isSuccess, rpcAnswer } from './rpc-response.ts'
-import type { AgentAnswer } from './rpc-response.ts'
+import type { A2aExchange } from '../a2a-exchange.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import type { AgentRequestOptions } from '../requests/agent-requests.ts'
+import type { FailureEncoder } from '../stream/events.ts'
+
+/** A protocol in which callers call agents: the gateway's own dialect, or a binding of A2A. */
+export interface CallProtocol {
+  /** The version of the request, if the serving node needs to know it. */
+  readonly wire?: AgentRequestOptions['wire']
+  /** Returns the error for an agent that is not registered. */
+  notFound(agentId: string): JsonRpcError
+  /**
+   * Returns the error for a failed Query, or undefined if the error is not one of the broker's.
+   */
+  queryFailure(agentId: string, error: unknown): JsonRpcError | undefined
+  /** Answers with the agent's reply. Call it only for replies that opened no stream. */
+  answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): void
+  /** Returns the encoder of the errors that end a stream; undefined for that of the gateway's own events. */
+  streamFailures(id: string | undefined): FailureEncoder | undefined
+}
+
+/** The gateway's own dialect. The agent gets requests unchanged. */
+export const DIALECT: CallProtocol = {
+  notFound: agentNotFound,
+  queryFailure: (_agentId, error) => queryFailure(error),
+  answer(exchange, agentId, id = 'null', reply) {
+    const said = agentAnswer(agentId, reply)
+    if ('result' in said) exchange.succeed(id, said.result)
+    else exchange.failAsAgent(id, said.error)
+  },
+  streamFailures: () => undefined,
+}
+
+/**
+ * The stream that the gateway requests itself, in the gateway's own events. The agent gets the
+ * request in the version of A2A that it speaks.
+ */
+export const OWN_STREAM = { ...DIALECT, wire: { version: '0.3', answer: 'events' } } as const satisfies CallProtocol
 
 /** The most bytes of a refusal's body that the caller gets. */
 const MAX_SHOWN_BYTES = 65_536
 
 /** Bounds the depth of an answer, but not its keys: many and repeated keys pass unchanged. */
 export const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
-
 const NO_TEXT = { problem: 'not valid UTF-8' }
 
 /**
@@ -51,7 +85,7 @@ function failed(agentId: string, { failure, error, status }: AgentReply): JsonRp
   }
 }
 
-export function agentNotFound(agentId: string): JsonRpcError {
+function agentNotFound(agentId: string): JsonRpcError {
   return new JsonRpcError(JSON_RPC_CODES.AGENT_NOT_FOUND, `agent not found: ${agentId}`)
 }
 
@@ -89,7 +123,7 @@ function shownText(body: Uint8Array): string {
  * Returns the caller's error for a failed Query, or undefined if the error is not one of the
  * broker's.
  */
-export function queryFailure(error: unknown): JsonRpcError | undefined {
+function queryFailure(error: unknown): JsonRpcError | undefined {
   if (isBrokerError(error, 'REQUEST_TIMEOUT') || isBrokerError(error, 'NO_SUBSCRIBER')) return agentTimeout()
   if (isBrokerError(error, 'MESSAGE_TOO_LARGE')) {
     const { message } = error
@@ -101,4 +135,32 @@ export function queryFailure(error: unknown): JsonRpcError | undefined {
     })
   }
   return undefined
+}
+
+/** The answer to the caller, as JSON source text: a `result`, or the agent's own `error`. */
+export type AgentAnswer = { readonly result: string } | { readonly error: string }
+
+/**
+ * Returns the result or error of a JSON-RPC response, as slices of its text; `invalid` for an error
+ * that cannot be passed on, undefined for anything else. An error counts with any HTTP status, a
+ * result only with a successful one.
+ */
+export function rpcAnswer(text: string, value: unknown, success: boolean): AgentAnswer | 'invalid' | undefined {
+  if (!isJsonObject(value) || value['jsonrpc'] !== '2.0') return undefined
+  const { error } = value
+  if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
+  if (!success) return undefined
+  // A malformed error cannot be passed on, but it is not a success either.
+  if (error !== undefined && error !== null) return 'invalid'
+  return Object.hasOwn(value, 'result') ? { result: memberText(text, 'result') ?? '' } : undefined
+}
+
+/** Returns true for a JSON-RPC error: its code is an integer and its message is a string. */
+export function isRpcError(error: unknown): boolean {
+  return isJsonObject(error) && Number.isInteger(error['code']) && typeof error['message'] === 'string'
+}
+
+/** Returns true for HTTP 2xx. */
+export function isSuccess({ status }: { readonly status: number }): boolean {
+  return status >= 200 && status <= 299
 }
