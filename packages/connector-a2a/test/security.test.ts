@@ -1,11 +1,16 @@
+import { once } from 'node:events'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+
 import { ANONYMOUS } from '@signalbox/broker-core'
 import type { Authenticator } from '@signalbox/http-kit'
 import { AuthenticationError } from '@signalbox/http-kit'
 import type { ListeningAddress } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { startAgent } from './agents.ts'
+import { CERTIFICATE, PRIVATE_KEY } from './certificate.ts'
 import { messageSend, openGateway } from './gateway-host.ts'
 
 function identify(authorization: string | undefined): { clientId: string } {
@@ -120,4 +125,43 @@ test('R8 - security: an agent that is where the server itself listens is never c
   expect(await host.call('literal')).toEqual({ jsonrpc: '2.0', id: 1, error })
   expect(await host.call('named')).toEqual({ jsonrpc: '2.0', id: 1, error })
   expect(agent.asked).toHaveLength(1)
+})
+
+async function startTlsAgent(): Promise<{ readonly port: number; readonly handshakes: () => number }> {
+  let handshakes = 0
+  const server = createServer({ cert: CERTIFICATE, key: PRIVATE_KEY }, (request, response) => {
+    request.resume().on('end', () => response.end('"over TLS"'))
+  })
+  server.on('secureConnection', () => handshakes++)
+  server.on('tlsClientError', () => {})
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { port: (server.address() as AddressInfo).port, handshakes: () => handshakes }
+}
+
+const UNTRUSTED = {
+  error: { code: -32003, message: 'agent unreachable: its certificate is not trusted, or TLS failed' },
+}
+
+test('A3 - TLS: a certificate of an unknown authority is refused, before the agent gets any data', async () => {
+  const { port } = await startTlsAgent()
+  const host = await openGateway()
+  await host.register('by-address', `https://127.0.0.1:${port}/`)
+  await host.register('by-name', `https://localhost:${port}/`)
+  await host.register('no-tls', `https://127.0.0.1:${host.port}/`)
+  for (const id of ['by-address', 'by-name', 'no-tls']) expect(await host.call(id)).toMatchObject(UNTRUSTED)
+})
+
+test('A3, LIMIT-5 - TLS: it is trusted with its authority, or with AgentTLSSkipVerify; connections are kept', async () => {
+  for (const options of [{ agentCa: CERTIFICATE }, { agentCa: [CERTIFICATE] }, { agentTlsSkipVerify: true }]) {
+    const { port, handshakes } = await startTlsAgent()
+    const host = await openGateway(options)
+    await host.register('by-address', `https://127.0.0.1:${port}/`)
+    for (let i = 0; i < 5; i++) expect(await host.call('by-address')).toMatchObject({ result: 'over TLS' })
+    expect(handshakes()).toBe(1)
+  }
 })

@@ -1,3 +1,9 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { testFolder } from '@signalbox/testkit/test-folder'
+
 /**
  * The members of A2A 1.0 (a2a.proto), as its JSON has them. Python's parser refuses others when it is
  * strict, and so do validators.
@@ -63,4 +69,22 @@ function emptyMembers(value: unknown, path: string): readonly string[] {
   const entries = Object.entries(value)
   if (entries.length === 0) return [`${path}: empty`]
   return entries.flatMap(([name, member]) => emptyMembers(member, `${path}.${name}`))
+}
+
+/** A private key, as a PEM file has it. */
+export function newPem(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  return privateKey.export({ format: 'pem', type: 'pkcs8' }).toString()
+}
+
+/** A private key, as a JSON Web Key Set has it. */
+export function newJwk(): object {
+  return generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey.export({ format: 'jwk' })
+}
+
+/** A file with these keys, which ends with the test. */
+export function keyFile(...keys: readonly string[]): string {
+  const file = join(testFolder(), 'card-keys.pem')
+  writeFileSync(file, keys.join(''))
+  return file
 }

@@ -1,22 +1,130 @@
-import { IncomingMessage, request as httpRequest } from 'node:http'
+import { once } from 'node:events'
+import { createServer, IncomingMessage, request as httpRequest } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
-import { readPublicUrl } from '@signalbox/http-kit'
+import { AuthenticationError, readPublicUrl } from '@signalbox/http-kit'
+import type { AgentCard } from '@signalbox/registry'
 import { DefaultAgentCardResolver as V03CardResolver } from 'a2a-js-sdk-v03/client'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { Cards } from '../../src/cards/cards.ts'
-import { openCardKeys } from '../../src/index.ts'
+import { a2aConnector, openCardKeys } from '../../src/index.ts'
 import type { GatewayHost } from '../gateway-host.ts'
 import { openGateway } from '../gateway-host.ts'
-import { keyFile, newPem } from './card-keys.ts'
-import { strictProblems } from './card-members.ts'
+import { keyFile, newPem, strictProblems } from './card-members.ts'
+
+const nobody = {
+  authenticate() {
+    throw new AuthenticationError('nobody is let in')
+  },
+}
+
+test("CARD-1 - card: the platform's own has the platform's name, and is public", async () => {
+  const host = await openGateway({ authenticator: nobody })
+  const url = `${host.base}/.well-known/agent-card.json`
+  const response = await fetch(url, { headers: { origin: 'https://elsewhere.example' } })
+  expect([response.status, response.headers.get('content-type')]).toEqual([200, 'application/json'])
+  expect(await response.json()).toMatchObject({
+    name: 'signalbox',
+    protocolVersions: ['1.0'],
+    version: expect.any(String),
+  })
+  const named = await openGateway({ platform: { name: 'Hub', version: '9' } })
+  expect(await (await fetch(`${named.base}/.well-known/agent-card.json`)).json()).toMatchObject({
+    name: 'Hub',
+    version: '9',
+  })
+})
+
+test("CARD-2 - card: an agent's card is the registry's at the gateway's address, with the server's fields and unknown ones; 404 if absent", async () => {
+  const host = await openGateway({ authenticator: nobody })
+  const url = `${host.base}/a2a/agent-1/.well-known/agent-card.json`
+  const absent = await fetch(url)
+  expect([absent.status, absent.headers.get('content-type')]).toEqual([404, 'application/json'])
+  expect(await absent.json()).toEqual({ error: 'AGENT_NOT_FOUND', message: expect.any(String), details: [] })
+  for (const id of ['', 'Not An Id', 'x'.repeat(500)]) {
+    expect((await fetch(`${host.base}/a2a/${id}/.well-known/agent-card.json`)).status).toBe(404)
+  }
+  const card = {
+    agent_id: 'agent-1',
+    name: 'One',
+    url: 'http://127.0.0.1:1/',
+    skills: [{ id: 's', name: 'S' }],
+    own: { a: 1 },
+    metadata: { team: 'secret' },
+  }
+  await host.registry.register(card, { clientId: 'alice' })
+  const shown = await fetch(url, { headers: { origin: 'https://elsewhere.example' } })
+  expect(shown.status).toBe(200)
+  const { url: _theAgentsOwn, metadata: _ofTheOwner, ...unchanged } = card
+  const served = await shown.json()
+  expect(served).not.toHaveProperty('metadata')
+  expect(host.registry.get('agent-1')?.metadata).toEqual({ team: 'secret' })
+  expect(served).toMatchObject({
+    ...unchanged,
+    url: `${host.base}/a2a/agent-1/v0.3`,
+    registered_by: 'alice',
+    protocolVersions: ['1.0'],
+    registered_at: expect.any(String),
+    last_seen: expect.any(String),
+  })
+  expect(host.finished).toEqual([])
+})
+
+test('card - the root of the host shows the card of the root agent while that is registered', async () => {
+  const host = await openGateway({ rootAgentId: 'agent-1' })
+  const root = async () => (await fetch(`${host.base}/.well-known/agent-card.json`)).json()
+  expect(await root()).toMatchObject({ name: 'signalbox' })
+  await host.register('agent-1', 'http://127.0.0.1:1/')
+  const own = await fetch(`${host.base}/a2a/agent-1/.well-known/agent-card.json`)
+  expect(await root()).toEqual(await own.json())
+  await host.deregister('agent-1')
+  expect(await root()).toMatchObject({ name: 'signalbox' })
+})
+
+test('CARD-3 - card: a request with the current ETag gets 304, until the card changes', async () => {
+  const host = await openGateway()
+  await host.register('agent-1', 'http://127.0.0.1:1/')
+  for (const path of ['/.well-known/agent-card.json', '/a2a/agent-1/.well-known/agent-card.json']) {
+    const first = await fetch(host.base + path)
+    const etag = first.headers.get('etag') ?? ''
+    expect(etag).toMatch(/^"[\w-]+"$/)
+    expect(first.headers.get('cache-control')).toBe('private, max-age=60')
+    for (const known of [etag, `W/${etag}`, `"x", ${etag}`, '*']) {
+      const again = await fetch(host.base + path, { headers: { 'if-none-match': known } })
+      expect([again.status, again.headers.get('etag'), await again.text()]).toEqual([304, etag, ''])
+    }
+    expect((await fetch(host.base + path, { headers: { 'if-none-match': '"other"' } })).status).toBe(200)
+    const head = await fetch(host.base + path, { method: 'HEAD' })
+    expect([head.status, head.headers.get('etag'), head.headers.get('content-length'), await head.text()]).toEqual([
+      200,
+      etag,
+      first.headers.get('content-length'),
+      '',
+    ])
+    const post = await fetch(host.base + path, { method: 'POST', body: '{}' })
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
+  }
+  const path = `${host.base}/a2a/agent-1/.well-known/agent-card.json`
+  const before = (await fetch(path)).headers.get('etag') ?? ''
+  await host.registry.register(
+    { agent_id: 'agent-1', name: 'Renamed', url: 'http://127.0.0.1:1/' },
+    { clientId: 'owner' },
+  )
+  const changed = await fetch(path, { headers: { 'if-none-match': before } })
+  expect(changed.status).toBe(200)
+  expect(await changed.json()).toMatchObject({ name: 'Renamed' })
+})
 
 const V1 = { 'a2a-version': '1.0' }
+
 const CARD = '/.well-known/agent-card.json'
+
 const OWNER = { clientId: 'owner' }
+
 const AUTHENTICATED = { authenticator: { authenticate: () => ({ clientId: 'alice' }) } }
 
 async function opened(more: object = {}, options: object = {}): Promise<GatewayHost & { readonly url: string }> {
@@ -26,6 +134,7 @@ async function opened(more: object = {}, options: object = {}): Promise<GatewayH
 }
 
 type Shown = Record<string, unknown>
+
 async function shown(url: string, headers: Record<string, string> = {}): Promise<Shown> {
   return (await (await fetch(url, { headers })).json()) as Shown
 }
@@ -232,4 +341,47 @@ test('A20 - hostile cards: the largest card, the deepest and one with odd names 
   }
   expect(await shown(`${base}/a2a/large${CARD}`, V1)).toMatchObject({ skills: { length: 1_500 } })
   expect(await (await fetch(`${base}/a2a/names${CARD}`)).text()).toContain('"toJSON":"x"')
+})
+
+/** A card that cannot be printed. */
+const UNPRINTABLE: AgentCard = {
+  agent_id: 'a1',
+  name: 'A',
+  url: 'http://127.0.0.1:1/',
+  protocolVersions: [],
+  registered_by: 'me',
+  registered_at: '',
+  last_seen: '',
+  capabilities: {
+    toJSON() {
+      throw new Error('unprintable')
+    },
+  },
+}
+
+test('gateway - a card that cannot be shown, now or later, is a closed connection and a log line', async () => {
+  const { broker, system, requests, registry } = await openGateway()
+  const failures: unknown[] = []
+  const found = {
+    authorization: registry.authorization,
+    list: () => [],
+    onChange: () => () => {},
+    get: (agentId: string) => (agentId === 'a1' ? UNPRINTABLE : undefined),
+    find: async (agentId: string) => (agentId === 'later' ? UNPRINTABLE : registry.find(agentId)),
+  }
+  const hooks = { failed: (error: unknown) => void failures.push(error) }
+  const connector = a2aConnector({ broker, system, requests, registry: found }, { hooks })
+  const server = createServer(connector.handler).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  onTestFinished(async () => {
+    await connector.close(0)
+    server.close()
+    server.closeAllConnections()
+  })
+  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a2a`
+  for (const agentId of ['a1', 'later']) {
+    await expect(fetch(`${base}/${agentId}/.well-known/agent-card.json`)).rejects.toThrow('fetch failed')
+  }
+  expect(failures).toEqual([new Error('unprintable'), new Error('unprintable')])
+  expect((await fetch(`${base}/none/.well-known/agent-card.json`)).status).toBe(404)
 })

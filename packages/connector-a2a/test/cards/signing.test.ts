@@ -5,16 +5,15 @@ import { writeFileSync } from 'node:fs'
 
 import type { AgentCard } from '@a2a-js/sdk'
 import { verifyAgentCardSignature } from '@a2a-js/sdk'
-import { calculateJwkThumbprint, createRemoteJWKSet, decodeProtectedHeader } from 'jose'
 import type { JWK } from 'jose'
+import { calculateJwkThumbprint, createRemoteJWKSet, decodeProtectedHeader } from 'jose'
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest'
 
 import type { CardKeyEvents, CardKeys } from '../../src/index.ts'
 import { openCardKeys } from '../../src/index.ts'
 import type { GatewayHost, HostOptions } from '../gateway-host.ts'
 import { openGateway } from '../gateway-host.ts'
-import { keyFile, newJwk, newPem } from './card-keys.ts'
-import { strictProblems } from './card-members.ts'
+import { keyFile, newJwk, newPem, strictProblems } from './card-members.ts'
 
 const V1 = { 'a2a-version': '1.0' }
 const CARD = '/.well-known/agent-card.json'

@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
+import { describe, expect, test } from 'vitest'
 
 import { beginStream, startAgent, taskEvent, write } from './agent.ts'
 import { StreamClient } from './client.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 
 import { answering, resultEvent, taskEvent } from './agent.ts'
-import { sharedBench } from './stream-bench.ts'
+import { sharedBench } from './client.ts'
 
 const bench = sharedBench()
 

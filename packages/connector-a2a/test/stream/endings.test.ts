@@ -1,11 +1,12 @@
-import { describe, expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
+import { describe, expect, test } from 'vitest'
 
+import { resolveLimits } from '../../src/stream/limits.ts'
+import { StreamTimer } from '../../src/stream/stream-timer.ts'
 import type { AgentBehavior } from './agent.ts'
 import { answering, beginStream, resultEvent, startAgent, taskEvent } from './agent.ts'
-import { StreamClient } from './client.ts'
+import { sharedBench, StreamClient } from './client.ts'
 import { openHost } from './host.ts'
-import { sharedBench } from './stream-bench.ts'
 
 const bench = sharedBench({ limits: { maxEventBytes: 100_000 } })
 
@@ -199,4 +200,28 @@ describe('A9 - idle streams and refusals', () => {
     expect(JSON.parse(client.text)).toMatchObject({ executed: false, failure: 'timeout' })
     await until(() => agent.open() === 0)
   })
+})
+
+test('A11 - stream timer: a stream whose tick throws gets no more ticks, the others do', async () => {
+  const timer = StreamTimer.for(resolveLimits({ heartbeatMs: 50 }))
+  const crashed = Promise.withResolvers<unknown>()
+  let broken = 0
+  const failing = {
+    tick() {
+      broken++
+      throw new Error('a bug')
+    },
+    crash: (error: unknown) => crashed.resolve(error),
+  }
+  const twice = Promise.withResolvers<void>()
+  let seen = 0
+  const well = {
+    tick: () => void (++seen === 3 && twice.resolve()),
+    crash: (error: unknown) => twice.reject(error),
+  }
+  timer.add(failing)
+  timer.add(well)
+  await twice.promise
+  timer.delete(well)
+  expect([await crashed.promise, broken]).toEqual([new Error('a bug'), 1])
 })

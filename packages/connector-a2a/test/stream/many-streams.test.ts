@@ -1,8 +1,8 @@
 import v8 from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
-import { describe, expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
+import { describe, expect, test } from 'vitest'
 
 import { beginStream, startAgent, taskEvent, write } from './agent.ts'
 import { StreamClient } from './client.ts'

@@ -18,6 +18,7 @@ const OPERATIONS: readonly SdkOperation[] = [
   'push-delete',
 ]
 const RUNS = { seed: 11, numRuns: 150 }
+const ROUND_TRIPS = { seed: 5, numRuns: 1000 }
 
 for (const operation of OPERATIONS) {
   const method = METHODS[operation]
@@ -43,6 +44,26 @@ for (const operation of OPERATIONS) {
         expect(comparable(back)).toEqual(comparable(await sdkResultTo10(operation, result03)))
       }),
       RUNS,
+    )
+  })
+
+  test(`A2A versions - requests of ${operation} that 0.3 can hold survive the way there and back`, () => {
+    fc.assert(
+      fc.property(params[operation], (params10) => {
+        const params03 = translateRequest(method, '1.0', '0.3', params10)
+        expect(translateRequest(method, '0.3', '1.0', params03)).toEqual(params10)
+      }),
+      ROUND_TRIPS,
+    )
+  })
+
+  test(`A2A versions - results of ${operation} that 0.3 can hold survive the way there and back`, () => {
+    fc.assert(
+      fc.property(results[operation], (result10) => {
+        const result03 = translateResult(method, '1.0', '0.3', result10)
+        expect(translateResult(method, '0.3', '1.0', result03)).toEqual(result10)
+      }),
+      ROUND_TRIPS,
     )
   })
 }

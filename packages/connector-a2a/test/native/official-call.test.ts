@@ -18,6 +18,7 @@ const NAMES_10 = [
   'DeleteTaskPushNotificationConfig',
   'GetExtendedAgentCard',
 ]
+
 const NAMES_03 = [
   'message/send',
   'message/stream',
@@ -29,6 +30,7 @@ const NAMES_03 = [
   'tasks/pushNotificationConfig/delete',
   'agent/getAuthenticatedExtendedCard',
 ]
+
 const STREAMS: ReadonlySet<string> = new Set([
   'SendStreamingMessage',
   'SubscribeToTask',

@@ -2,15 +2,120 @@ import { AdmissionControl } from '@signalbox/http-kit'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
-import { startAgent } from './agents.ts'
 import type { Script } from './agents.ts'
+import { hang, json, startAgent } from './agents.ts'
 import type { GatewayHost } from './gateway-host.ts'
 import { messageSend, openGateway } from './gateway-host.ts'
 
+test('OUT-5, A3, LIMIT-3 - concurrency: of 101 calls to a slow agent exactly 100 reach it, and others answer meanwhile', async () => {
+  const host = await openGateway()
+  const waiting: (() => void)[] = []
+  const slow = await startAgent((_asked, response) => waiting.push(() => json(response, '"done"')))
+  const quick = await startAgent((_asked, response) => json(response, '"quick"'))
+  await host.register('slow', slow.url)
+  await host.register('quick', quick.url)
+  const calls = Array.from({ length: 100 }, () => host.call('slow'))
+  await slow.reached(100)
+  expect(await host.call('slow')).toEqual({
+    jsonrpc: '2.0',
+    id: 1,
+    error: { code: -32603, message: 'server busy: concurrency limit reached' },
+  })
+  const { executed, error, failure } = await host.requests.request('slow', Buffer.from('{}'), {
+    caller: { clientId: 'test' },
+  })
+  expect({ executed, error, failure }).toEqual({
+    executed: false,
+    error: 'server busy: concurrency limit reached',
+    failure: 'busy',
+  })
+  expect(host.connector.inFlight('slow')).toBe(100)
+  for (let i = 0; i < 10; i++) expect(await host.call('quick')).toMatchObject({ result: 'quick' })
+  expect(slow.asked).toHaveLength(100)
+  for (const answer of waiting.splice(0)) answer()
+  for (const answer of await Promise.all(calls)) expect(answer).toEqual({ jsonrpc: '2.0', id: 1, result: 'done' })
+  expect(host.connector.inFlight('slow')).toBe(0)
+  expect(host.finished.filter(({ errorCode }) => errorCode === '-32603')).toHaveLength(1)
+})
+
+test('A12, R9 - concurrency: calls that are still under way count when their agent is registered anew', async () => {
+  const host = await openGateway({ agentMaxConcurrency: 2 })
+  const waiting: (() => void)[] = []
+  const agent = await startAgent((_asked, response) => waiting.push(() => json(response, '"done"')))
+  await host.register('agent-1', agent.url)
+  const calls = [host.call('agent-1'), host.call('agent-1')]
+  await agent.reached(2)
+  await host.deregister('agent-1')
+  expect(host.connector.inFlight('agent-1')).toBe(2)
+  expect(await host.call('agent-1')).toMatchObject({ error: { code: -32002 } })
+  await host.register('agent-1', agent.url)
+  expect(await host.call('agent-1')).toMatchObject({ error: { code: -32603 } })
+  for (const answer of waiting.splice(0)) answer()
+  expect(await Promise.all(calls)).toMatchObject([{ result: 'done' }, { result: 'done' }])
+  const again = host.call('agent-1')
+  await until(() => waiting.length === 1)
+  waiting[0]?.()
+  expect(await again).toMatchObject({ result: 'done' })
+})
+
+const TIMEOUT = { error: { code: -32001, message: 'agent timeout' } }
+
+async function timed<T>(work: Promise<T>): Promise<{ readonly value: T; readonly seconds: number }> {
+  const begin = performance.now()
+  const value = await work
+  return { value, seconds: (performance.now() - begin) / 1000 }
+}
+
+test('A2, CODE-1 - deadline: timeout 1 on an agent that takes 2 s is -32001 after 1 s', async () => {
+  const host = await openGateway()
+  const agent = await startAgent((_asked, response) => void setTimeout(() => json(response, '{}'), 2_000).unref())
+  await host.register('slow', agent.url)
+  const { value, seconds } = await timed(host.call('slow', { configuration: { timeout: 1 } }))
+  expect(value).toMatchObject(TIMEOUT)
+  expect(seconds).toBeGreaterThan(0.95)
+  expect(seconds).toBeLessThan(8)
+})
+
+test('A2, LIMIT-1 - deadline: without one it is the default, a larger one is capped, a fraction counts', async () => {
+  const host = await openGateway({ timeouts: { defaultTimeoutMs: 300, maxTimeoutMs: 600 } })
+  const agent = await startAgent(hang)
+  await host.register('silent', agent.url)
+  const rows: [object, number][] = [
+    [{}, 0.3],
+    [{ configuration: {} }, 0.3],
+    [{ configuration: { timeout: 99_999 } }, 0.6],
+    [{ configuration: { timeout: 1e300 } }, 0.6],
+    [{ configuration: { timeout: 0.1 } }, 0.1],
+    [{ configuration: { timeout: 1e-300 } }, 0],
+  ]
+  const done = await Promise.all(rows.map(([params]) => timed(host.call('silent', params))))
+  for (const [i, { value, seconds }] of done.entries()) {
+    const expected = rows[i]?.[1] ?? 0
+    expect(value).toMatchObject(TIMEOUT)
+    expect(seconds).toBeGreaterThan(expected - 0.05)
+    expect(seconds).toBeLessThan(expected + 8)
+  }
+})
+
+test('A2 - deadline: it is for the whole answer, however steadily its pieces come', async () => {
+  const host = await openGateway({ timeouts: { defaultTimeoutMs: 300, maxTimeoutMs: 600 } })
+  const agent = await startAgent((_asked, response) => {
+    const timer = setInterval(() => response.write(' '), 20)
+    response.on('close', () => clearInterval(timer))
+  })
+  await host.register('drip', agent.url)
+  const { value, seconds } = await timed(host.call('drip'))
+  expect(value).toMatchObject(TIMEOUT)
+  expect(seconds).toBeLessThan(8)
+})
+
 const ALL = 4_000_000
+
 /** An anonymous caller may use half. */
 const MINE = ALL / 2
+
 const REPLY = JSON.stringify({ jsonrpc: '2.0', id: 1, result: 'x'.repeat(900_000) })
+
 const BUSY = {
   code: -32603,
   message: `server busy: your network address has reached its limit of ${MINE} bytes of requests and answers (LIMITS_PROCESS_BODY_BYTES); finish some first, or try again later`,

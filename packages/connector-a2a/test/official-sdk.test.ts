@@ -3,18 +3,49 @@ import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
 
+import { Message } from '@a2a-js/sdk'
+import { ClientFactory } from '@a2a-js/sdk/client'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { StreamClient } from './client.ts'
-import { listen, openHost } from './host.ts'
+import { openGateway } from './gateway-host.ts'
+import { StreamClient } from './stream/client.ts'
+import { listen, openHost } from './stream/host.ts'
 
-/** The agent's process, and its URL. */
+/** The URL of an agent on the official SDK, in a process of its own. */
 async function sdkAgent(): Promise<string> {
-  const child = fork(fileURLToPath(new URL('sdk-agent-main.ts', import.meta.url)), { execArgv: [] })
+  const child = fork(fileURLToPath(new URL('stream/sdk-agent-main.ts', import.meta.url)), { execArgv: [] })
   onTestFinished(() => void child.kill())
   const [url] = (await once(child, 'message')) as [string]
   return url
 }
+
+test('native - the official client calls an agent with nothing but the URL of the gateway', async () => {
+  const host = await openGateway()
+  const url = await sdkAgent()
+  await host.registry.register(
+    { agent_id: 'sample', name: 'sample', url, capabilities: { streaming: true } },
+    { clientId: 'owner' },
+  )
+  const client = await new ClientFactory().createFromUrl(`${host.base}/a2a/sample/`)
+  const message = Message.fromJSON({ messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'work' }] })
+  const seen: string[] = []
+  let taskId = ''
+  for await (const { payload } of client.sendMessageStream({
+    message,
+    tenant: '',
+    configuration: undefined,
+    metadata: undefined,
+  })) {
+    seen.push(payload?.$case ?? '')
+    if (payload?.$case === 'task') taskId = payload.value.id
+  }
+  expect(seen).toEqual(['task', 'statusUpdate', 'artifactUpdate', 'statusUpdate'])
+  expect((await client.getTask({ id: taskId, tenant: '', historyLength: 0 })).artifacts).toHaveLength(1)
+  await expect(client.getTask({ id: 'nothing', tenant: '', historyLength: 0 })).rejects.toThrow(/not found/i)
+  await host.deregister('sample')
+  await expect(client.getTask({ id: taskId, tenant: '', historyLength: 0 })).rejects.toThrow('agent not found: sample')
+  expect(host.finished.map(({ method }) => method)).toEqual(['message/stream', 'tasks/get', 'tasks/get', 'tasks/get'])
+})
 
 /** Calls `message/stream` of A2A 0.3 through the broker. */
 async function stream(url: string, text: string): Promise<readonly (readonly [string, string])[]> {
