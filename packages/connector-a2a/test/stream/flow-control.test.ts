@@ -210,6 +210,17 @@ describe('A11 - what goes wrong on the channel', () => {
     await until(() => agent.open() === 0 && agent.cancelled.length === 1)
   })
 
+  test('A11 - a stream whose agent takes longer for its headers than a node may be silent is not interrupted', async () => {
+    const agent = await startAgent(async (response) => {
+      await new Promise((resolve) => setTimeout(resolve, 1_500))
+      beginStream(response)
+      setTimeout(() => response.end(taskEvent('done', 1)), 300)
+    })
+    const host = await openHost(agent.url, { limits: { silenceMs: 1_000, heartbeatMs: 100 } })
+    const client = await StreamClient.open(host.base)
+    expect((await client.all()).map(({ event }) => event)).toEqual(['task.done'])
+  })
+
   test('A11 - heartbeats keep a stream on which nothing happens', async () => {
     const agent = await steered()
     const limits = { heartbeatMs: 20, silenceMs: 1_500, creditMs: 20, noCreditMs: 1_500 }

@@ -63,6 +63,8 @@ export class LinkReceiver {
    */
   start(owner: ReceiverOwner, budget: ByteBudget | undefined): void {
     this.#owner = owner
+    // The agent may have taken longer for its headers than its node may be silent.
+    this.#lastHeard = performance.now()
     this.#credit.start()
     this.#parts.countIn(budget)
     this.#subscription?.closed.then(() => owner.onLost()).catch((error: unknown) => owner.crash(error))
