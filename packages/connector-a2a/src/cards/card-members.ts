@@ -2,14 +2,14 @@ import { isJsonObject } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
 
 /** A text that is not empty, or undefined. */
-export function textOf(value: unknown): string | undefined {
+export function nonEmptyText(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 /** The texts of a list that are not empty; undefined if there are none. */
-export function textsOf(value: unknown): readonly string[] | undefined {
+export function nonEmptyTexts(value: unknown): readonly string[] | undefined {
   if (!Array.isArray(value)) return undefined
-  const texts = value.filter((one): one is string => textOf(one) !== undefined)
+  const texts = value.filter((one): one is string => nonEmptyText(one) !== undefined)
   return texts.length === 0 ? undefined : texts
 }
 
@@ -23,7 +23,7 @@ export function without(object: JsonObject, names: ReadonlySet<string>): JsonObj
   return Object.fromEntries(Object.entries(object).filter(([name]) => !names.has(name)))
 }
 
-/** Removes the members whose value is undefined. */
+/** Removes the members whose value is undefined. Members of any name stay, because they may come from an agent. */
 export function defined(members: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
 }

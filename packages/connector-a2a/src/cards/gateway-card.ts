@@ -2,7 +2,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit'
 import { withoutUnsafeLinks } from '@signalbox/registry'
 
-import { defined, objectsOf, textOf, textsOf, without, withoutEmpty } from './card-members.ts'
+import { defined, nonEmptyText, nonEmptyTexts, objectsOf, without, withoutEmpty } from './card-members.ts'
 import type { CardSecurity } from './security.ts'
 import { ownSecurity, securityOfBoth, securityV10, securityWithAgents } from './security.ts'
 
@@ -76,14 +76,14 @@ function cardV10(original: JsonObject, context: CardContext): JsonObject {
     ],
     provider: providerOf(original['provider']),
     version: basics.version,
-    documentationUrl: textOf(original['documentationUrl']),
+    documentationUrl: nonEmptyText(original['documentationUrl']),
     // The streams of the dialect are not those of A2A 1.0.
     capabilities: { streaming: native && streaming, ...capabilities, ...extensionsOf(original) },
     ...securityV10(securityOf(original, context)),
     defaultInputModes: basics.defaultInputModes,
     defaultOutputModes: basics.defaultOutputModes,
     skills: skillsV10(original['skills'], { id: agentId, ...basics }),
-    iconUrl: textOf(original['iconUrl']),
+    iconUrl: nonEmptyText(original['iconUrl']),
   })
   return isJsonObject(card) ? card : {}
 }
@@ -123,13 +123,13 @@ interface Basics {
 
 /** The required members that are plain values, with a value in place of those that the agent leaves out. */
 function basicsOf(card: JsonObject, agentId: string): Basics {
-  const name = textOf(card['name']) ?? agentId
+  const name = nonEmptyText(card['name']) ?? agentId
   return {
     name,
-    description: textOf(card['description']) ?? name,
-    version: textOf(card['version']) ?? '0.0.0',
-    defaultInputModes: textsOf(card['defaultInputModes']) ?? ['text/plain'],
-    defaultOutputModes: textsOf(card['defaultOutputModes']) ?? ['text/plain'],
+    description: nonEmptyText(card['description']) ?? name,
+    version: nonEmptyText(card['version']) ?? '0.0.0',
+    defaultInputModes: nonEmptyTexts(card['defaultInputModes']) ?? ['text/plain'],
+    defaultOutputModes: nonEmptyTexts(card['defaultOutputModes']) ?? ['text/plain'],
   }
 }
 
@@ -153,12 +153,12 @@ function capabilitiesOf(card: JsonObject, push: boolean): Capabilities {
 function extensionsOf(card: JsonObject): JsonObject {
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
   const extensions = objectsOf(capabilities['extensions']).flatMap((extension) => {
-    const uri = textOf(extension['uri'])
+    const uri = nonEmptyText(extension['uri'])
     if (uri === undefined) return []
     const { description, required, params } = extension
     return defined({
       uri,
-      description: textOf(description),
+      description: nonEmptyText(description),
       // `false` is the default, which the SDKs remove before they verify a signature.
       required: required === true ? true : undefined,
       params: isJsonObject(params) ? params : undefined,
@@ -170,8 +170,8 @@ function extensionsOf(card: JsonObject): JsonObject {
 /** Both members are required, so that a provider with one of them is left out. */
 function providerOf(provider: unknown): JsonObject | undefined {
   if (!isJsonObject(provider)) return undefined
-  const organization = textOf(provider['organization'])
-  const url = textOf(provider['url'])
+  const organization = nonEmptyText(provider['organization'])
+  const url = nonEmptyText(provider['url'])
   return organization === undefined || url === undefined ? undefined : { organization, url }
 }
 
@@ -246,9 +246,9 @@ function skillsV10(skills: unknown, { id, name, description }: Described): reado
   const known = objectsOf(skills).map((skill) =>
     defined({
       ...requiredOf(skill),
-      examples: textsOf(skill['examples']),
-      inputModes: textsOf(skill['inputModes']),
-      outputModes: textsOf(skill['outputModes']),
+      examples: nonEmptyTexts(skill['examples']),
+      inputModes: nonEmptyTexts(skill['inputModes']),
+      outputModes: nonEmptyTexts(skill['outputModes']),
     }),
   )
   return known.length > 0 ? known : [{ id, name, description, tags: ['agent'] }]
@@ -262,7 +262,12 @@ function skillsOfBoth(skills: unknown, described: Described): readonly JsonObjec
 
 /** The members that clients require, with a value in place of those that the agent leaves out. */
 function requiredOf(skill: JsonObject): JsonObject {
-  const name = textOf(skill['name']) ?? textOf(skill['id']) ?? 'skill'
-  const id = textOf(skill['id']) ?? name
-  return { id, name, description: textOf(skill['description']) ?? name, tags: textsOf(skill['tags']) ?? [id] }
+  const name = nonEmptyText(skill['name']) ?? nonEmptyText(skill['id']) ?? 'skill'
+  const id = nonEmptyText(skill['id']) ?? name
+  return {
+    id,
+    name,
+    description: nonEmptyText(skill['description']) ?? name,
+    tags: nonEmptyTexts(skill['tags']) ?? [id],
+  }
 }

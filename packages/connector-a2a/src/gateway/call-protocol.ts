@@ -7,6 +7,7 @@ import type { A2aExchange } from '../a2a-exchange.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import type { AgentRequestOptions } from '../requests/agent-requests.ts'
 import type { FailureEncoder } from '../stream/events.ts'
+import { ANY_KEYS } from '../wire/index.ts'
 
 /** A protocol in which callers call agents: the gateway's own dialect, or a binding of A2A. */
 export interface CallProtocol {
@@ -45,8 +46,6 @@ export const OWN_STREAM = { ...DIALECT, wire: { version: '0.3', answer: 'events'
 /** The most bytes of a refusal's body that the caller gets. */
 const MAX_SHOWN_BYTES = 65_536
 
-/** Bounds the depth of an answer, but not its keys: many and repeated keys pass unchanged. */
-export const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 const NO_TEXT = { problem: 'not valid UTF-8' }
 
 /**

@@ -4,10 +4,11 @@ import { internalError, isJsonObject, JSON_RPC_CODES, parseJson, readJson } from
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { AgentAnswer, CallProtocol } from '../gateway/call-protocol.ts'
-import { ANY_KEYS, isSuccess, rpcAnswer } from '../gateway/call-protocol.ts'
+import { isSuccess, rpcAnswer } from '../gateway/call-protocol.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { rpcFailures } from '../stream/native-events.ts'
 import type { WireVersion } from '../wire/index.ts'
+import { ANY_KEYS } from '../wire/index.ts'
 import type { ErrorDetails } from './errors.ts'
 import { A2A_CODES, NativeError } from './errors.ts'
 

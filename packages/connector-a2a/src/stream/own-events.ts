@@ -3,7 +3,7 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, memberText, parseJson } from '@signalbox/http-kit'
 
-import { memberOf } from '../wire/index.ts'
+import { ANY_KEYS, memberOf } from '../wire/index.ts'
 import type { ClientText, EventConverter } from './agent-stream.ts'
 import type { ServerSentEvent } from './event-reader.ts'
 import { clientEventText, ENVELOPE_TYPES, failureText } from './events.ts'
@@ -97,9 +97,6 @@ function readEvent({ event, data }: ServerSentEvent): Reading | 'invalid' | unde
   const object = { text, value }
   return readJsonRpc(object) ?? readNamedEvent(event, object) ?? { type: 'message', payload: text }
 }
-
-/** Bounds the depth and the number of values of an event (J4), but not its keys: they pass unchanged (A4). */
-const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 
 // Data holds one character for each byte. Clients would decode bytes that are not UTF-8 in different ways.
 const BEYOND_ASCII = /[\u0080-\u00ff]/

@@ -1,4 +1,4 @@
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
@@ -33,6 +33,7 @@ import type { ServedInstance } from './instances/instance-pool.ts'
 import { CallPlace, InstancePool } from './instances/instance-pool.ts'
 import type { FollowedTask } from './instances/task-ids.ts'
 import type { IsolatedRequest, TaskIsolation } from './isolation/task-isolation.ts'
+import { bytesOf, mentions } from './json-bodies.ts'
 import { ReplyBody } from './reply-body.ts'
 import { AgentWire } from './wire/agent-wire.ts'
 import { askAgent } from './wire/ask-agent.ts'
@@ -351,7 +352,7 @@ function isCancelled({ wire }: AgentQuery): boolean {
 }
 
 const STREAM_CANCEL = 'stream_cancel'
-const STREAM_CANCEL_BYTES = Buffer.from(STREAM_CANCEL)
+const STREAM_CANCEL_BYTES = bytesOf([STREAM_CANCEL])
 
 /** The largest body that may be a `stream_cancel`. Larger bodies are not parsed. */
 const MAX_CANCEL_BYTES = 4096
@@ -359,8 +360,7 @@ const STREAM_ID = /^[0-9a-f-]{36}$/
 
 /** Returns the stream that a request asks to cancel; undefined for every other request. */
 function streamToCancel(body: Uint8Array): string | undefined {
-  if (body.byteLength > MAX_CANCEL_BYTES) return undefined
-  if (Buffer.from(body.buffer, body.byteOffset, body.byteLength).indexOf(STREAM_CANCEL_BYTES) === -1) return undefined
+  if (body.byteLength > MAX_CANCEL_BYTES || !mentions(body, STREAM_CANCEL_BYTES)) return undefined
   try {
     const message = parseJsonRpc(body)
     if (message.kind === 'response' || message.method !== STREAM_CANCEL) return undefined
@@ -372,10 +372,7 @@ function streamToCancel(body: Uint8Array): string | undefined {
   }
 }
 
-/**
- * Returns the `stream_cancel` notification, which informs an agent that its stream has no reader
- * any more.
- */
+/** Returns the `stream_cancel` notification, which informs an agent that its stream has no reader any more. */
 function streamCancelled(streamId: string): Uint8Array {
   return encodeText(JSON.stringify({ jsonrpc: '2.0', method: STREAM_CANCEL, params: { stream_id: streamId } }))
 }

@@ -18,6 +18,12 @@ declare global {
   }
 }
 
+/**
+ * Bounds the depth and the number of values of JSON that passes unchanged (J4), but not its keys: many and repeated keys
+ * pass as they are (A4).
+ */
+export const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
+
 // A number after a separator that may be printed differently: minus zero, a fraction, an exponent, or 16 digits and
 // more. Text in strings matches as well; the match decides only how the JSON is parsed.
 const UNUSUAL_NUMBER = /(?:^|[[:,\s])(-0(?![.eE])|-?\d+(?=[.eE])(?:\.\d+)?(?:[eE][+-]?\d+)?|-?\d{16,})/g

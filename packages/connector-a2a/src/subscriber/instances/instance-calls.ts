@@ -1,11 +1,13 @@
 import type { Buffer } from 'node:buffer'
 
+import { A2A_CODES } from '../../native/errors.ts'
 import type { AgentQuery } from '../../requests/agent-query.ts'
 import type { CallResult } from '../agent-call.ts'
+import { isErrorWith } from '../json-bodies.ts'
 import type { CallPlace, InstancePool, ServedInstance } from './instance-pool.ts'
 import { MergedList } from './merged-list.ts'
 import type { FollowedTask, StartedTask } from './task-ids.ts'
-import { followedTask, isUnknownTask, messageContext, startedTask, StreamedTask } from './task-ids.ts'
+import { followedTask, messageContext, startedTask, StreamedTask } from './task-ids.ts'
 
 /**
  * Sends a request to the instance at which the call has its place.
@@ -71,7 +73,10 @@ export class InstanceCalls {
     const isOwner = this.#ownerOf(followed?.id) === place.instance
     for (let timeoutMs = query.timeoutMs; ;) {
       const result = await send(place, missed === undefined ? query : { ...query, timeoutMs })
-      const searched = followed?.searchable === true && result.events === undefined && isUnknownTask(result.reply)
+      const searched =
+        followed?.searchable === true &&
+        result.events === undefined &&
+        isErrorWith([A2A_CODES.TASK_NOT_FOUND], result.reply)
       if (!isUnsent(result) && !searched) {
         this.#learn(place, query, followed, result)
         return result

@@ -1,13 +1,14 @@
 import { Buffer } from 'node:buffer'
 
-import { decodeText, encodeText } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, readJson } from '@signalbox/http-kit'
 
 import type { AgentQuery } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
-import { findMethod, memberOf, parseForTranslation } from '../../wire/index.ts'
+import { findMethod, memberOf } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
+import { bytesOf, mentions, parsedBody } from '../json-bodies.ts'
 
 /** The page size of A2A for requests without one. */
 const DEFAULT_PAGE_SIZE = 50
@@ -38,7 +39,7 @@ interface InstancePage {
 const BEGIN: Position = { token: '', skip: 0, done: false, total: 0 }
 
 /** Cheaper than parsing every request. */
-const MENTIONED = Buffer.from('ListTasks')
+const MENTIONED = bytesOf(['ListTasks'])
 
 /** One request for the tasks of an agent with several instances, each of which lists its own. */
 export class MergedList {
@@ -59,10 +60,8 @@ export class MergedList {
   /** Returns undefined for any other request, and the reply to a page token that is not one of the gateway's. */
   static of(query: AgentQuery): MergedList | AgentReply | undefined {
     const { body, mode } = query
-    if (mode !== 'call' || !Buffer.from(body.buffer, body.byteOffset, body.byteLength).includes(MENTIONED)) {
-      return undefined
-    }
-    const request = parsed(body)
+    if (mode !== 'call' || !mentions(body, MENTIONED)) return undefined
+    const request = parsedBody(body)
     if (!isJsonObject(request) || typeof request['method'] !== 'string') return undefined
     if (findMethod(request['method'])?.method.operation !== 'list') return undefined
     const { params } = request
@@ -82,7 +81,7 @@ export class MergedList {
 
   /** Adds the answer of an instance. One that cannot be asked, or refuses, adds no tasks. */
   add(instanceId: string, answer: CallResult): void {
-    const response = answer.reply.failure === undefined ? parsed(answer.reply.body) : undefined
+    const response = answer.reply.failure === undefined ? parsedBody(answer.reply.body) : undefined
     const result = isJsonObject(response) ? response['result'] : undefined
     if (!isJsonObject(result)) {
       this.#failure ??= answer
@@ -188,12 +187,4 @@ function invalidToken(): AgentReply {
   const message = 'invalid params: params.pageToken is not a token of this agent; use the nextPageToken of an answer'
   const body = encodeText(jsonRpcErrorText(new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, message)))
   return { executed: true, error: '', status: 200, body, whole: true, unsent: true }
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return parseForTranslation(decodeText(body) ?? '')
-  } catch {
-    return undefined
-  }
 }

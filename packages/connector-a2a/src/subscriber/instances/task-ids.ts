@@ -3,11 +3,10 @@ import { Buffer } from 'node:buffer'
 import { decodeText } from '@signalbox/broker-core'
 import { isJsonObject, readJson } from '@signalbox/http-kit'
 
-import { A2A_CODES } from '../../native/errors.ts'
-import type { AgentReply } from '../../requests/agent-reply.ts'
 import { EventReader } from '../../stream/event-reader.ts'
 import { fromBytes } from '../../stream/native-events.ts'
 import { findMethod, memberOf } from '../../wire/index.ts'
+import { bytesOf, mentions } from '../json-bodies.ts'
 
 /** A request that continues a task or a stream. */
 export interface FollowedTask {
@@ -19,18 +18,11 @@ export interface FollowedTask {
 }
 
 /** Every request that continues a task has one of these texts. Others are not parsed. */
-const MENTIONS = ['taskId', 'task_id', 'tasks/', 'Task', 'stream_cancel'].map((text) => Buffer.from(text))
-
-/** The code of TaskNotFoundError in A2A 1.0 and 0.3. */
-const TASK_NOT_FOUND = A2A_CODES.TASK_NOT_FOUND
-
-/** An error has a short text. Larger responses are not parsed. */
-const MAX_ERROR_BYTES = 16_384
+const MENTIONS = bytesOf(['taskId', 'task_id', 'tasks/', 'Task', 'stream_cancel'])
 
 /** Returns the task that a request continues; undefined for a request that begins something. */
 export function followedTask(body: Uint8Array): FollowedTask | undefined {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (!MENTIONS.some((text) => bytes.includes(text))) return undefined
+  if (!mentions(body, MENTIONS)) return undefined
   const request = readJson(decodeText(body) ?? '')?.value
   if (!isJsonObject(request) || typeof request['method'] !== 'string') return undefined
   const { method, params } = request
@@ -45,12 +37,11 @@ export function followedTask(body: Uint8Array): FollowedTask | undefined {
 }
 
 /** Every message of a context has one of these texts. Others are not parsed. */
-const CONTEXT_MENTIONS = ['contextId', 'context_id'].map((text) => Buffer.from(text))
+const CONTEXT_MENTIONS = bytesOf(['contextId', 'context_id'])
 
 /** Returns the context of the message in a request. */
 export function messageContext(body: Uint8Array): string | undefined {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (!CONTEXT_MENTIONS.some((text) => bytes.includes(text))) return undefined
+  if (!mentions(body, CONTEXT_MENTIONS)) return undefined
   const request = readJson(decodeText(body) ?? '')?.value
   const params = isJsonObject(request) ? request['params'] : undefined
   if (!isJsonObject(params) || !isJsonObject(params['message'])) return undefined
@@ -67,23 +58,11 @@ function named(id: unknown, searchable: boolean): FollowedTask | undefined {
   return typeof id === 'string' && id !== '' ? { id, searchable } : undefined
 }
 
-/** Returns true if an agent answered that it does not know the task. */
-export function isUnknownTask({ body, failure }: AgentReply): boolean {
-  if (failure !== undefined || body.byteLength > MAX_ERROR_BYTES) return false
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (!bytes.includes(String(TASK_NOT_FOUND))) return false
-  const response = readJson(decodeText(body) ?? '')?.value
-  const error = isJsonObject(response) ? response['error'] : undefined
-  return isJsonObject(error) && error['code'] === TASK_NOT_FOUND
-}
-
 /** Larger responses are not parsed for the task that they began. */
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
 /** Every response that names a task has one of these texts. Others are not parsed. */
-const RESPONSE_MENTIONS = ['"taskId"', '"task_id"', '"task"', '"status"', '"contextId"', '"context_id"'].map((text) =>
-  Buffer.from(text),
-)
+const RESPONSE_MENTIONS = bytesOf(['"taskId"', '"task_id"', '"task"', '"status"', '"contextId"', '"context_id"'])
 
 /** A stream names its task in its first events. */
 const MAX_STREAM_BYTES = 65_536
@@ -99,8 +78,9 @@ const NOTHING: StartedTask = {}
 /** Returns the task that a response names, in any dialect; nothing for a response that is larger. */
 export function startedTask(body: Uint8Array, maxBytes = MAX_RESPONSE_BYTES): StartedTask {
   if (body.byteLength > maxBytes) return NOTHING
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  return RESPONSE_MENTIONS.some((text) => bytes.includes(text)) ? taskIn(bytes.toString()) : NOTHING
+  return mentions(body, RESPONSE_MENTIONS)
+    ? taskIn(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
+    : NOTHING
 }
 
 /** Finds the task in the first events of a stream. */

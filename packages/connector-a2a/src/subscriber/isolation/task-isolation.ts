@@ -7,8 +7,9 @@ import { A2A_CODES, errorDetails } from '../../native/errors.ts'
 import type { AgentQuery } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
 import type { Operation } from '../../wire/index.ts'
-import { findMethod, parseForTranslation } from '../../wire/index.ts'
+import { findMethod } from '../../wire/index.ts'
 import { isOfTask, startedTask, StreamedTask } from '../instances/task-ids.ts'
+import { parsedBody } from '../json-bodies.ts'
 import type { TaskRecords } from './task-records.ts'
 
 /** The prefix of the accounts of verified callers. All others are anonymous, and share their tasks. */
@@ -122,7 +123,7 @@ export class IsolatedRequest {
 
   /** Removes the tasks of others from a list. A list without such tasks passes byte for byte. */
   async #ownTasks(reply: AgentReply): Promise<AgentReply> {
-    const response = parsed(reply.body)
+    const response = parsedBody(reply.body)
     if (!isJsonObject(response)) return reply
     const { result } = response
     if (!isJsonObject(result) || !Array.isArray(result['tasks'])) return reply
@@ -145,14 +146,6 @@ function taskNotFound(taskId: string, { wire }: AgentQuery): AgentReply {
   const data = wire?.version === '1.0' ? { data: errorDetails('TASK_NOT_FOUND') } : {}
   const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, error: { ...error, ...data } }))
   return { executed: true, error: '', status: 200, body, whole: true }
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return parseForTranslation(decodeText(body) ?? '')
-  } catch {
-    return undefined
-  }
 }
 
 /** A request, by its effect on tasks. */

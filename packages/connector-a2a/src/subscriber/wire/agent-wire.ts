@@ -1,7 +1,4 @@
-import { Buffer } from 'node:buffer'
-
-import { decodeText } from '@signalbox/broker-core'
-import { isJsonObject, JSON_RPC_CODES, readJson } from '@signalbox/http-kit'
+import { isJsonObject, JSON_RPC_CODES } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
 import { agentInstances, agentOptions, isRestOnly } from '@signalbox/registry'
 
@@ -9,6 +6,7 @@ import { tenantsOf } from '../../cards/gateway-card.ts'
 import { A2A_CODES } from '../../native/errors.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
 import type { WireVersion } from '../../wire/index.ts'
+import { isErrorWith } from '../json-bodies.ts'
 
 const VERSIONS: readonly WireVersion[] = ['1.0', '0.3']
 
@@ -28,7 +26,7 @@ export class AgentWire {
     this.tenant = tenantsOf(card)[0]
     this.rest = isRestOnly(card)
     this.#declared = this.rest ? new Set(['1.0']) : declaredVersions(card)
-    this.#card = textOf(card)
+    this.#card = comparedText(card)
   }
 
   /** True if the answers of the agent decide which version it speaks. */
@@ -52,7 +50,7 @@ export class AgentWire {
    * come or leave do not change what the agent speaks.
    */
   isOutdatedBy(card: AgentCard): boolean {
-    return textOf(card) !== this.#card
+    return comparedText(card) !== this.#card
   }
 }
 
@@ -66,7 +64,7 @@ export function speaks(card: AgentCard, version: WireVersion): boolean {
   return declared.size === 0 || declared.has(version)
 }
 
-function textOf(card: AgentCard): string {
+function comparedText(card: AgentCard): string {
   if (agentInstances(card).length === 0) return JSON.stringify({ ...card, last_seen: '' })
   return JSON.stringify({ ...card, last_seen: '', url: '', instance_id: '', instances: [] })
 }
@@ -100,22 +98,9 @@ function versionOf(text: unknown): WireVersion | undefined {
 }
 
 /** The errors of agents that do not speak the version of a request. They have done nothing. */
-const VERSION_REFUSALS: ReadonlySet<unknown> = new Set([
-  JSON_RPC_CODES.METHOD_NOT_FOUND,
-  A2A_CODES.VERSION_NOT_SUPPORTED,
-])
-
-const MENTIONED = [...VERSION_REFUSALS].map((code) => Buffer.from(String(code)))
-
-/** A refusal has a short text. Larger responses are not parsed. */
-const MAX_REFUSAL_BYTES = 16_384
+const VERSION_REFUSALS = [JSON_RPC_CODES.METHOD_NOT_FOUND, A2A_CODES.VERSION_NOT_SUPPORTED]
 
 /** Returns true if an agent answered that it knows neither the method nor the version. */
-export function refusesVersion({ body, failure }: AgentReply): boolean {
-  if (failure !== undefined || body.byteLength > MAX_REFUSAL_BYTES) return false
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  if (!MENTIONED.some((code) => bytes.includes(code))) return false
-  const response = readJson(decodeText(body) ?? '')?.value
-  const error = isJsonObject(response) ? response['error'] : undefined
-  return isJsonObject(error) && VERSION_REFUSALS.has(error['code'])
+export function refusesVersion(reply: AgentReply): boolean {
+  return isErrorWith(VERSION_REFUSALS, reply)
 }

@@ -2,7 +2,7 @@ import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject, JSON_RPC_CODES, JsonRpcError, parseJson, readJson } from '@signalbox/http-kit'
 
-import { ANY_KEYS, isSuccess } from '../../gateway/call-protocol.ts'
+import { isSuccess } from '../../gateway/call-protocol.ts'
 import { A2A_REASONS, ERROR_INFO } from '../../native/errors.ts'
 import type { AgentQuery, RestCall } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
@@ -11,7 +11,7 @@ import type { ServerSentEvent } from '../../stream/event-reader.ts'
 import type { StreamFailure } from '../../stream/failures.ts'
 import { fromBytes } from '../../stream/native-events.ts'
 import type { Operation } from '../../wire/index.ts'
-import { findMethod, parseForTranslation } from '../../wire/index.ts'
+import { ANY_KEYS, findMethod, parseForTranslation } from '../../wire/index.ts'
 
 /** The code of each reason of A2A. */
 const CODES: ReadonlyMap<string, number> = new Map([...A2A_REASONS].map(([code, reason]) => [reason, code]))

@@ -1,11 +1,12 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { isJsonObject, JsonRpcError, jsonRpcErrorText, parseJson } from '@signalbox/http-kit'
 
-import { ANY_KEYS, isRpcError } from '../../gateway/call-protocol.ts'
+import { isRpcError } from '../../gateway/call-protocol.ts'
 import type { AgentQuery, WireRequest } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
 import type { A2aMethod, WireVersion } from '../../wire/index.ts'
 import {
+  ANY_KEYS,
   asksForPush,
   calledMethod,
   findMethod,
