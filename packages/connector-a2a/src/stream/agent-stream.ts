@@ -6,11 +6,10 @@ import type { ByteBudget } from '@signalbox/http-kit'
 
 import type { ServerSentEvent } from './event-reader.ts'
 import { CHUNK_BYTES, EventReader } from './event-reader.ts'
-import type { StreamFailure } from './failures.ts'
+import type { ClientText, EventConverter } from './events.ts'
 import { busy, STREAM_FAILURES } from './failures.ts'
 import type { StreamLimits } from './limits.ts'
 import { EventBytes, resolveLimits } from './limits.ts'
-import type { EndMark } from './link/messages.ts'
 import type { NodeBudget } from './link/node-budget.ts'
 import type { SenderOwner } from './link/sender.ts'
 import { LinkSender } from './link/sender.ts'
@@ -43,33 +42,6 @@ export interface AgentBody extends Readable {
 export interface AgentStreamEnd {
   /** True if the agent's response was aborted before its end: send `stream_cancel` to the agent. */
   readonly cancelled: boolean
-}
-
-/** Text for the caller, with one character for each byte. The last text of a stream has an `end`. */
-export interface ClientText {
-  readonly text: string
-  readonly end: EndMark | undefined
-}
-
-/** Converts an agent's events into the caller's. Do not call it again after a text with an `end`. */
-export interface EventConverter {
-  /** Converts an event; undefined if there is nothing to send for it. */
-  next(event: ServerSentEvent): ClientText | undefined
-  /** Converts an event that the response ended in, without its blank line; undefined if it is incomplete. */
-  cutOff(event: ServerSentEvent): ClientText | undefined
-  /**
-   * Returns an event that was held back for too long while the agent is silent. Called from time to time.
-   * @default none
-   */
-  quiet?(now: number): ClientText | undefined
-  /** Converts the body of an answer that was no event stream. */
-  plainAnswer(body: string): ClientText
-  /** Returns the last text for a complete response without a terminal event. */
-  ended(): ClientText
-  /** Returns the last text for a response that broke off. */
-  broken(): ClientText
-  /** Returns the last text for an error of Signalbox. */
-  failure(failure: StreamFailure): ClientText
 }
 
 /** The bytes read between two checks of the credit. Tiny events grow in the caller's envelope. */

@@ -1,4 +1,4 @@
-export { pushNotSupported, translateError } from './results.ts'
+export { pushNotSupported, translateError } from './errors.ts'
 export { memberOf, protoName } from './member-reader.ts'
 export { a2aVersionOf, findMethod, METHODS, translateHeaders } from './methods.ts'
 export type { A2aMethod, NamedMethod, Operation, WireVersion } from './methods.ts'

@@ -5,7 +5,7 @@ import { defined, isObject, UntranslatableError } from './json.ts'
 import { memberOf, MemberReader } from './member-reader.ts'
 import type { A2aMethod, Operation, WireVersion } from './methods.ts'
 import { METHODS } from './methods.ts'
-import { unsupportedOperation } from './results.ts'
+import { unsupportedOperation } from './errors.ts'
 import { requireRole, translateMessage } from './tasks.ts'
 
 /**

@@ -2,7 +2,7 @@ import { encodeText } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
-import { RecentEvents } from '../../src/stream/open-streams.ts'
+import { RecentEvents } from '../../src/stream/recent-events.ts'
 import type { Script } from '../agents.ts'
 import { startAgent } from '../agents.ts'
 import { openGateway } from '../gateway-host.ts'
