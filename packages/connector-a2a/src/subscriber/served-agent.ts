@@ -240,27 +240,19 @@ export class ServedAgent {
   }
 
   async #send(call: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
-    const result = await this.#sent(call, requesterGone)
-    const { isolated } = call
-    return isolated === undefined || result.events !== undefined
-      ? result
-      : { ...result, reply: await isolated.shown(result.reply) }
-  }
-
-  #sent(call: CallUnderWay, requesterGone?: AbortSignal): Promise<CallResult> {
     const { place, followed, held, isolated } = call
     const query = this.#inKnownVersion(call.query)
     const { wire } = query
     const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, isolated, tap }, requesterGone)
-    return this.#calls.send(
+    const result = await this.#calls.send(
       place,
       query,
       followed,
-      wire === undefined
-        ? send
-        : (at, one) => askAgent(one, wire, this.wire, (translated, tap) => send(at, translated, tap)),
+      wire === undefined ? send : (at, one) => askAgent(one, wire, this.wire, (asked, tap) => send(at, asked, tap)),
       () => requesterGone?.aborted !== true && !this.#node.stopped.aborted,
     )
+    if (isolated === undefined || result.events !== undefined) return result
+    return { ...result, reply: await isolated.shown(result.reply) }
   }
 
   /** An agent without JSON-RPC understands the dialect only if it is translated, as a request of A2A 0.3. */
@@ -270,22 +262,20 @@ export class ServedAgent {
     return { ...query, wire: { agentId: this.#agentId, version: '0.3', answer } }
   }
 
-  #sendOnce(attempt: Attempt, requesterGone?: AbortSignal): Promise<CallResult> {
-    const { target } = attempt.place
-    if (target === undefined) return Promise.resolve({ reply: AGENT_GONE })
+  /**
+   * Sends a request to an instance, with the agent's credentials. Its address may have to be resolved, and a token of
+   * OAuth to be fetched first.
+   */
+  async #sendOnce(attempt: Attempt, requesterGone?: AbortSignal): Promise<CallResult> {
+    const { authorization, stopped } = this.#node
+    const { query, place } = attempt
+    const { target } = place
+    if (target === undefined) return { reply: AGENT_GONE }
     const { permittedNow } = target
-    if (permittedNow === undefined) return this.#authorized(attempt, target, requesterGone)
-    return permittedNow().then((permitted) => {
-      if (!permitted) return { reply: ADDRESS_REFUSED }
-      if (this.#node.stopped.aborted) return { reply: SHUTTING_DOWN }
-      return this.#authorized(attempt, target, requesterGone)
-    })
-  }
-
-  /** Sends a request with the agent's credentials. A token of OAuth may have to be fetched first. */
-  async #authorized(attempt: Attempt, target: AgentTarget, requesterGone?: AbortSignal): Promise<CallResult> {
-    const { authorization } = this.#node
-    const { query } = attempt
+    if (permittedNow !== undefined) {
+      if (!(await permittedNow())) return { reply: ADDRESS_REFUSED }
+      if (stopped.aborted) return { reply: SHUTTING_DOWN }
+    }
     let headers: AgentQuery['headers']
     try {
       const found = authorization.headers(this.#agentId, target.url, query.headers)
