@@ -77,9 +77,9 @@ export class AgentStream implements SenderOwner, Timed {
   readonly #signal: AbortSignal | undefined
   readonly #held: EventBytes
   #state: State = 'opening'
-  /** Reads the body; dropped with what it holds once the response is over. */
+  /** Reads the body; dropped with its unread bytes once the response is over. */
   #reader: Pick<EventReader, 'feed' | 'end' | 'pendingBytes'> | undefined
-  /** Bytes read from the socket that wait until the link takes events. */
+  /** Bytes read from the socket that wait until the link accepts events. */
   #rest: Buffer | undefined
   #isFlushDue = false
   /** The end of the response, complete or broken off. Its last bytes may still wait in {@link #rest}. */

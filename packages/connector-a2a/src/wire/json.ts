@@ -19,8 +19,8 @@ declare global {
 }
 
 /**
- * Bounds the depth and the number of values of JSON that passes unchanged (J4), but not its keys: many and repeated keys
- * pass as they are (A4).
+ * Bounds the depth and the number of values of JSON that passes unchanged, but not its keys: many and repeated keys
+ * pass as they are.
  */
 export const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
 

@@ -23,7 +23,7 @@ import { publishStreamCancel } from '../../src/stream/link/messages.ts'
 import { AgentStream } from '../../src/stream/agent-stream.ts'
 import { STREAM_FAILURES } from '../../src/stream/failures.ts'
 
-/** How the two halves of a stream are put together, and what the test wants to shorten. */
+/** How the two sides of a stream are put together, and what the test wants to shorten. */
 export interface HostOptions {
   readonly limits?: StreamLimits
   readonly idleMs?: number
@@ -76,7 +76,7 @@ export async function listen(
 }
 
 /**
- * The smallest gateway and the smallest virtual subscriber around the two halves of a stream, over a real engine:
+ * The smallest gateway and the smallest virtual subscriber around the two sides of a stream, over a real engine:
  * POST / asks the agent at `agentUrl` for a stream.
  */
 export async function openHost(agentUrl: string, options: HostOptions = {}): Promise<Host> {

@@ -194,7 +194,7 @@ class Credit {
     return now >= this.#nextGrant
   }
 
-  /** Returns the grant for what was read. */
+  /** Returns the grant for the frames that were read. */
   grant(): ReturnType<typeof encodeCredit> {
     this.#isAsked = false
     this.#grantedFrames = this.#readFrames
