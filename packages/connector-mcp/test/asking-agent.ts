@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
 
 import type { AgentDirectory } from '../src/index.ts'
-import type { AgentAnswer, AgentRequest } from './agent-desk.ts'
-import { AgentDesk } from './agent-desk.ts'
+import type { AgentAnswer, AgentRequest } from './agent-directory.ts'
+import { TestAgentDirectory } from './agent-directory.ts'
 import type { TaskHost } from './task-host.ts'
 import { startTaskHost } from './task-host.ts'
 
@@ -58,13 +58,13 @@ export function formOf(question: string): object {
 export async function startAskingAgent(...answers: readonly [NextAnswer, ...NextAnswer[]]): Promise<AskingAgentHost> {
   const asked: Asked[] = []
   const host = await startTaskHost(async (system): Promise<AgentDirectory> => {
-    const desk = new AgentDesk(system)
-    await desk.register({ agent_id: 'booking', name: 'Booking' }, (request) => {
+    const directory = new TestAgentDirectory(system)
+    await directory.register({ agent_id: 'booking', name: 'Booking' }, (request) => {
       const answer = answers[asked.length] ?? answers.at(-1) ?? answers[0]
       asked.push(JSON.parse(request.envelope) as Asked)
       return typeof answer === 'function' ? answer(request) : answer
     })
-    return desk
+    return directory
   })
   return { ...host, asked }
 }

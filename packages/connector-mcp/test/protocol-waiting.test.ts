@@ -5,7 +5,7 @@ import { decodeText, encodeText } from '@signalbox/broker-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { AgentDirectory } from '../src/index.ts'
-import { AgentDesk } from './agent-desk.ts'
+import { TestAgentDirectory } from './agent-directory.ts'
 import type { McpHost } from './mcp-host.ts'
 import { resultText, rpc, startHost, toolCall, waitingReceive } from './mcp-host.ts'
 import { RawConnection } from './raw-connection.ts'
@@ -115,17 +115,17 @@ describe('M5 disconnects', () => {
     ['agent_send', { message: 'dropped' }],
     ['agent_query', { method: 'tasks/get' }],
   ])('M5 - what no virtual subscriber has taken is dropped when its client goes away: %s', async (tool, args) => {
-    const desk = Promise.withResolvers<AgentDesk>()
+    const directory = Promise.withResolvers<TestAgentDirectory>()
     const agents: AgentDirectory = {
       list: () => Promise.resolve([]),
-      get: async (agentId) => (await desk.promise).get(agentId),
-      request: async (...request) => (await desk.promise).request(...request),
+      get: async (agentId) => (await directory.promise).get(agentId),
+      request: async (...request) => (await directory.promise).request(...request),
     }
     const host = await startHost({ agents })
     const card = { agent_id: 'a1', name: 'A' }
-    const registered = new AgentDesk(host.system)
+    const registered = new TestAgentDirectory(host.system)
     await registered.register(card)
-    desk.resolve(registered)
+    directory.resolve(registered)
     const connection = await RawConnection.open(host.port)
     const params = { name: tool, arguments: { agent_id: 'a1', ...args }, _meta: { progressToken: 1 } }
     connection.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })

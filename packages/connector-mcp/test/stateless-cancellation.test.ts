@@ -1,7 +1,7 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { AgentDesk } from './agent-desk.ts'
+import { TestAgentDirectory } from './agent-directory.ts'
 import type { McpHost } from './mcp-host.ts'
 import { startHost } from './mcp-host.ts'
 import { RawConnection } from './raw-connection.ts'
@@ -75,7 +75,7 @@ describe('M5 cancellation by closing the stream', () => {
   })
 
   test('M5 - a closed stream ends the wait for an agent, and the agent runs on', async () => {
-    const opened = Promise.withResolvers<AgentDesk>()
+    const opened = Promise.withResolvers<TestAgentDirectory>()
     const host = await startHost({
       agents: {
         list: () => Promise.resolve([]),
@@ -83,17 +83,17 @@ describe('M5 cancellation by closing the stream', () => {
         request: async (...request) => (await opened.promise).request(...request),
       },
     })
-    const desk = new AgentDesk(host.system)
+    const directory = new TestAgentDirectory(host.system)
     const called = Promise.withResolvers<void>()
     const work = Promise.withResolvers<void>()
     const done = Promise.withResolvers<void>()
-    await desk.register({ agent_id: 'a1', name: 'A' }, async () => {
+    await directory.register({ agent_id: 'a1', name: 'A' }, async () => {
       called.resolve()
       await work.promise
       done.resolve()
       return { body: '{"jsonrpc":"2.0","id":1,"result":{}}' }
     })
-    opened.resolve(desk)
+    opened.resolve(directory)
     const connection = await waitingCall(host, 'agent_send', { agent_id: 'a1', message: 'x' })
     await called.promise
     connection.kill()

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 
-import type { AgentAnswer } from './agent-desk.ts'
+import type { AgentAnswer } from './agent-directory.ts'
 import { asking, DONE, expectConversation, formOf, reply, SEND, startAskingAgent } from './asking-agent.ts'
 import type { Task } from './task-host.ts'
 import { capabilities } from './task-host.ts'

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { AgentDirectory } from '../src/agent-directory.ts'
-import type { AgentAnswer, AgentRequest } from './agent-desk.ts'
-import { AgentDesk, GATEWAY_TIMEOUT_BUFFER_MS } from './agent-desk.ts'
+import type { AgentAnswer, AgentRequest } from './agent-directory.ts'
+import { TestAgentDirectory, GATEWAY_TIMEOUT_BUFFER_MS } from './agent-directory.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench, problemsOf } from './tool-bench.ts'
 
 let bench: ToolBench
-let desk: AgentDesk
+let directory: TestAgentDirectory
 let answer: (request: AgentRequest) => AgentAnswer | Promise<AgentAnswer>
 const asked: AgentRequest[] = []
 
@@ -26,14 +26,18 @@ const CARD = {
 
 beforeAll(async () => {
   bench = await openToolBench(async (system) => {
-    desk = new AgentDesk(system)
-    await desk.register(CARD, (request) => {
+    directory = new TestAgentDirectory(system)
+    await directory.register(CARD, (request) => {
       asked.push(request)
       return answer(request)
     })
-    await desk.register({ agent_id: 'maths', name: 'Maths', skills: [{ id: 'sum', name: 'Sum', tags: ['numbers'] }] })
-    await desk.register({ agent_id: 'bare', name: 'Bare' })
-    return desk
+    await directory.register({
+      agent_id: 'maths',
+      name: 'Maths',
+      skills: [{ id: 'sum', name: 'Sum', tags: ['numbers'] }],
+    })
+    await directory.register({ agent_id: 'bare', name: 'Bare' })
+    return directory
   })
 })
 
@@ -112,8 +116,8 @@ describe('tools - agent_list in pages', () => {
     let looked = 0
     let most = 0
     const directory: AgentDirectory = {
-      get: (agentId) => desk.get(agentId),
-      request: (...request) => desk.request(...request),
+      get: (agentId) => directory.get(agentId),
+      request: (...request) => directory.request(...request),
       list: async ({ limit, after }) => {
         const from = after === undefined ? 0 : Number(after.slice(1)) + 1
         most = Math.max(most, limit)
@@ -179,7 +183,7 @@ describe('tools - agent_send', () => {
       configuration: { blocking: true, timeout: 20 },
     })
     expect(asked.at(-1)!.timeoutMs).toBe(20_000)
-    expect(desk.queryTimeouts.at(-1)).toBe(20_000 + GATEWAY_TIMEOUT_BUFFER_MS)
+    expect(directory.queryTimeouts.at(-1)).toBe(20_000 + GATEWAY_TIMEOUT_BUFFER_MS)
   })
 
   test('M13 - a larger timeout than the gateway allows is capped, not refused', async () => {
@@ -187,7 +191,7 @@ describe('tools - agent_send', () => {
       const args = { ...SEND, timeout_seconds }
       const { isError } = await withAnswer({ body: '{"jsonrpc":"2.0","id":1,"result":{}}' }, 'agent_send', args)
       expect(isError).toBe(false)
-      expect(desk.queryTimeouts.at(-1)).toBe(3_600_000 + GATEWAY_TIMEOUT_BUFFER_MS)
+      expect(directory.queryTimeouts.at(-1)).toBe(3_600_000 + GATEWAY_TIMEOUT_BUFFER_MS)
     }
   })
 
@@ -267,7 +271,7 @@ describe('tools - agent_query', () => {
     const params = { configuration: { timeout: 2.5 } }
     await withAnswer({ body: '{}' }, 'agent_query', { ...QUERY, params })
     expect(asked.at(-1)!.timeoutMs).toBe(2500)
-    expect(desk.queryTimeouts.at(-1)).toBe(2500 + GATEWAY_TIMEOUT_BUFFER_MS)
+    expect(directory.queryTimeouts.at(-1)).toBe(2500 + GATEWAY_TIMEOUT_BUFFER_MS)
     expect(lastEnvelope()['params']).toEqual(params)
   })
 })

@@ -5,7 +5,7 @@ import { encodeText } from '@signalbox/broker-core'
 import { AdmissionControl } from '@signalbox/http-kit'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { AgentDesk } from './agent-desk.ts'
+import { TestAgentDirectory } from './agent-directory.ts'
 import type { McpHost } from './mcp-host.ts'
 import { resultText, startHost, toolCall } from './mcp-host.ts'
 import { RawConnection } from './raw-connection.ts'
@@ -22,10 +22,12 @@ let bench: ToolBench
 /** The result of the agent `a1`. */
 let result = ''
 
-async function openDirectory(system: BrokerHandle): Promise<AgentDesk> {
-  const desk = new AgentDesk(system)
-  await desk.register({ agent_id: 'a1', name: 'A' }, () => ({ body: `{"jsonrpc":"2.0","id":1,"result":${result}}` }))
-  return desk
+async function openDirectory(system: BrokerHandle): Promise<TestAgentDirectory> {
+  const directory = new TestAgentDirectory(system)
+  await directory.register({ agent_id: 'a1', name: 'A' }, () => ({
+    body: `{"jsonrpc":"2.0","id":1,"result":${result}}`,
+  }))
+  return directory
 }
 
 beforeAll(async () => {

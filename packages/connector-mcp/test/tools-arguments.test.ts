@@ -1,14 +1,14 @@
 import { TOOLS } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { echoDesk } from './agent-desk.ts'
+import { echoDirectory } from './agent-directory.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench, problemsOf, toolNamed } from './tool-bench.ts'
 
 let bench: ToolBench
 
 beforeAll(async () => {
-  bench = await openToolBench(echoDesk)
+  bench = await openToolBench(echoDirectory)
   await bench.user.commands.subscribe('c', {}, () => ({}))
   await bench.user.queries.subscribe('c', {}, () => ({}))
 })

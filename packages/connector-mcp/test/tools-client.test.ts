@@ -9,8 +9,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { mcpConnector } from '../src/fastify.ts'
 import type { McpRequestEvent } from '../src/index.ts'
-import type { AgentDesk } from './agent-desk.ts'
-import { echoDesk } from './agent-desk.ts'
+import type { TestAgentDirectory } from './agent-directory.ts'
+import { echoDirectory } from './agent-directory.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench } from './tool-bench.ts'
 
@@ -23,12 +23,12 @@ let client: Client
 const finished: McpRequestEvent[] = []
 
 beforeAll(async () => {
-  let desk: AgentDesk | undefined
-  bench = await openToolBench(async (system) => (desk = await echoDesk(system)))
+  let directory: TestAgentDirectory | undefined
+  bench = await openToolBench(async (system) => (directory = await echoDirectory(system)))
   app = fastify({ forceCloseConnections: true })
   await app.register(mcpConnector(bench.broker).plugin, { prefix: '/plain' })
   const hooks = { requestFinished: (event: McpRequestEvent) => void finished.push(event) }
-  await app.register(mcpConnector(bench.broker, { ...(desk ? { agents: desk } : {}), hooks }).plugin)
+  await app.register(mcpConnector(bench.broker, { ...(directory ? { agents: directory } : {}), hooks }).plugin)
   address = await app.listen({ host: '127.0.0.1', port: 0 })
   client = await connect('/mcp')
 })

@@ -3,14 +3,14 @@ import * as fc from 'fast-check'
 import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import { echoDesk } from './agent-desk.ts'
+import { echoDirectory } from './agent-directory.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench, toolNamed } from './tool-bench.ts'
 
 let bench: ToolBench
 
 beforeAll(async () => {
-  bench = await openToolBench(echoDesk)
+  bench = await openToolBench(echoDirectory)
   await bench.call('queue_send', { channel: 'c', body: 'b' })
 })
 

@@ -8,7 +8,7 @@ import { Compile } from 'typebox/compile'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import { mcpConnector } from '../src/fastify.ts'
-import { AgentDesk } from './agent-desk.ts'
+import { TestAgentDirectory } from './agent-directory.ts'
 import { statelessRequest } from './stateless-client.ts'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench } from './tool-bench.ts'
@@ -20,14 +20,14 @@ let client: Client
 let url: URL
 
 beforeAll(async () => {
-  let desk: AgentDesk | undefined
-  bench = await openToolBench(async (system) => (desk = new AgentDesk(system)))
-  await desk?.register({ agent_id: 'clerk', name: 'Table Clerk' })
+  let directory: TestAgentDirectory | undefined
+  bench = await openToolBench(async (system) => (directory = new TestAgentDirectory(system)))
+  await directory?.register({ agent_id: 'clerk', name: 'Table Clerk' })
   await bench.user.channels.create('queues', 'orders')
   await bench.user.channels.create('events_store', 'log')
   await bench.user.queries.subscribe('prices', {}, () => ({}))
   app = fastify({ forceCloseConnections: true })
-  await app.register(mcpConnector(bench.broker, desk === undefined ? {} : { agents: desk }).plugin)
+  await app.register(mcpConnector(bench.broker, directory === undefined ? {} : { agents: directory }).plugin)
   url = new URL('/mcp', await app.listen({ host: '127.0.0.1', port: 0 }))
   client = new Client({ name: 'test', version: '1.0.0' })
   await client.connect(new StreamableHTTPClientTransport(url))

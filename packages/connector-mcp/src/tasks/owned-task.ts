@@ -8,9 +8,7 @@ import type { InputNeeded, ToolOutcome } from '../tools/tool.ts'
 import { resultMembers } from '../tools/tool.ts'
 import type { ResolvedTaskOptions } from './options.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
-import { restingRecord, taskMembers } from './task-record.ts'
-
-const NOTHING = new Uint8Array(0)
+import { NO_RESULT, restingRecord, taskMembers } from './task-record.ts'
 
 /** The tasks of this node, as the end of one of them uses them. */
 export interface TaskWriter {
@@ -67,7 +65,7 @@ export class OwnedTask {
     const members = resultMembers(outcome)
     const bytes = typeof members === 'string' ? Buffer.byteLength(members) : members.byteLength
     const isTooLarge = bytes + '{}'.length > maxResultBytes
-    const result = isTooLarge ? NOTHING : encodeText(`{${String(members)}}`)
+    const result = isTooLarge ? NO_RESULT : encodeText(`{${String(members)}}`)
     if (isTooLarge || (await this.#end({ status: 'completed' }, result)) === 'too large') {
       const text = `RESULT_TOO_LARGE: The result has ${bytes} bytes; a task stores at most ${maxResultBytes}, or the store takes less. The call has run: do not repeat it, but ask for less data.`
       await this.#end({ status: 'completed' }, encodeText(`{${String(resultMembers({ text, isError: true }))}}`))
@@ -81,7 +79,7 @@ export class OwnedTask {
     return { rounds, requests: Object.fromEntries(named), state }
   }
 
-  async #end(change: Partial<TaskRecord>, result: Uint8Array = NOTHING): Promise<'done' | 'too large'> {
+  async #end(change: Partial<TaskRecord>, result: Uint8Array = NO_RESULT): Promise<'done' | 'too large'> {
     const { id, sequence, record } = this.#task
     try {
       for (;;) {

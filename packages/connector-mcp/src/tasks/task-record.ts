@@ -42,6 +42,9 @@ const TaskRecordSchema = Type.Object({
 /** A task as the store keeps it, without its result. */
 export type TaskRecord = Readonly<Static<typeof TaskRecordSchema>>
 
+/** The result of a task that has none. */
+export const NO_RESULT = new Uint8Array(0)
+
 /** A stored task. */
 export interface StoredTask {
   readonly id: string

@@ -15,7 +15,7 @@ import type { Tool, ToolContext, ToolOutcome } from '../tools/tool.ts'
 import type { OwnedTask } from './owned-task.ts'
 import { requestName } from './owned-task.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
-import { detailedMembers, isOver, restingRecord } from './task-record.ts'
+import { detailedMembers, isOver, NO_RESULT, restingRecord } from './task-record.ts'
 import type { Tasks, TaskWork } from './tasks.ts'
 
 /** Writes of one request that may fail because another node wrote first. */
@@ -23,8 +23,6 @@ const TRIES = 5
 
 /** The pause after the first of these writes, in ms; each later one is longer. */
 const RETRY_MS = 20
-
-const NOTHING = new Uint8Array(0)
 
 /** The methods `tasks/get`, `tasks/update` and `tasks/cancel`. Each works on every node. */
 export class TaskRequests {
@@ -115,7 +113,7 @@ export class TaskRequests {
 
   #rest(task: StoredTask, change: Partial<TaskRecord>): Promise<StoredTask> {
     const record = restingRecord(task.record, change, this.#tasks.options.ttlMs)
-    return this.#tasks.write({ ...task, record, result: NOTHING })
+    return this.#tasks.write({ ...task, record, result: NO_RESULT })
   }
 
   async #resume(task: StoredTask, answers: Readonly<Record<string, JsonObject>>, request: TaskRequest): Promise<void> {

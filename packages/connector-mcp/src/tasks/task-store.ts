@@ -61,8 +61,6 @@ const CHANNEL = '_AGENTS_.tasks'
 /** The events channel on which nodes announce that they are alive. */
 const NODES = '_AGENTS_.tasks/nodes'
 
-const NOTHING = new Uint8Array(0)
-
 /**
  * Returns the store of tasks on the broker's own channel `_AGENTS_.tasks`.
  * @param system The handle for reserved channels
@@ -83,7 +81,7 @@ class BrokerTaskStore implements TaskStore {
     this.#log = new KeyedLog(system, CHANNEL)
   }
 
-  async write(key: string, { head, body = NOTHING }: NewTaskEntry, expected: number): Promise<number> {
+  async write(key: string, { head, body = new Uint8Array(0) }: NewTaskEntry, expected: number): Promise<number> {
     const content = head === undefined ? undefined : { body, metadata: head }
     const { sequence } = await this.#log.write(key, content, expected)
     return sequence

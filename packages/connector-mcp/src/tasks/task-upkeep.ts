@@ -5,7 +5,7 @@ import { JSON_RPC_CODES } from '@signalbox/http-kit'
 import type { ResolvedTaskOptions } from './options.ts'
 import type { IndexedTask, TaskIndex } from './task-index.ts'
 import type { StoredTask } from './task-record.ts'
-import { restingRecord } from './task-record.ts'
+import { NO_RESULT, restingRecord } from './task-record.ts'
 
 /** The interval of {@link TaskUpkeep}, in ms. */
 const SWEEP_MS = 1_000
@@ -15,8 +15,6 @@ const WRITES = 100
 
 const STOPPED =
   'the node that ran the call stopped before it had an answer; the call may have run: check that before you repeat it'
-
-const NOTHING = new Uint8Array(0)
 
 /** The tasks, as upkeep uses them. */
 export interface KeptTasks {
@@ -112,6 +110,6 @@ export class TaskUpkeep {
     const error = { code: JSON_RPC_CODES.INTERNAL_ERROR, message: STOPPED }
     const change = { status: 'failed', statusMessage: STOPPED, error } as const
     const record = restingRecord(task.record, change, this.#tasks.options.ttlMs)
-    await this.#tasks.write({ id, sequence, record, result: NOTHING })
+    await this.#tasks.write({ id, sequence, record, result: NO_RESULT })
   }
 }

@@ -7,7 +7,7 @@ import type { ResolvedTaskOptions } from './options.ts'
 import { OwnedTask } from './owned-task.ts'
 import { TaskHistory, TaskIndex } from './task-index.ts'
 import type { StoredTask, TaskRecord } from './task-record.ts'
-import { encodeRecord, isExpired, isOver, readTask, restingRecord } from './task-record.ts'
+import { encodeRecord, isExpired, isOver, NO_RESULT, readTask, restingRecord } from './task-record.ts'
 import type { TaskEntry } from './task-store.ts'
 import { TaskUpkeep } from './task-upkeep.ts'
 
@@ -23,8 +23,6 @@ export interface NewTask {
 
 /** Called with each new state of a task; with `undefined` when the task was removed. */
 type TaskListener = (task: StoredTask | undefined) => void
-
-const NOTHING = new Uint8Array(0)
 
 /** The tasks of all nodes, as one node reads and writes them. */
 export class Tasks {
@@ -108,7 +106,7 @@ export class Tasks {
     this.#creating.set(id, account)
     this.#running.add(id, work)
     try {
-      return this.#owned(await this.write({ id, sequence: 0, record, result: NOTHING }), work)
+      return this.#owned(await this.write({ id, sequence: 0, record, result: NO_RESULT }), work)
     } catch (error) {
       // If the entry was stored in spite of the error, upkeep finds a task without a call.
       this.#running.delete(id, work)
@@ -142,7 +140,7 @@ export class Tasks {
     const working = { ...restingRecord(record, { status: 'working' }, this.options.ttlMs), node: this.node }
     this.#running.add(id, work)
     try {
-      return this.#owned(await this.write({ id, sequence, record: working, result: NOTHING }), work)
+      return this.#owned(await this.write({ id, sequence, record: working, result: NO_RESULT }), work)
     } catch (error) {
       this.#running.delete(id, work)
       throw error

@@ -3,7 +3,7 @@ import { decodeText, encodeText } from '@signalbox/broker-core'
 
 import type { AgentCard, AgentDirectory, AgentFilter, AgentReply } from '../src/agent-directory.ts'
 
-/** What an agent of this desk is asked: the envelope as it arrived, and on whose behalf. */
+/** A request to an agent: the envelope as it arrived, and its caller. */
 export interface AgentRequest {
   readonly envelope: string
   readonly callerId: string
@@ -30,7 +30,7 @@ const NOTHING = new Uint8Array()
  * A small agent directory over the real broker: each agent answers Queries on its channel `_AGENTS_.agents/<agent_id>`
  * through the system handle, as the gateway's virtual subscribers do.
  */
-export class AgentDesk implements AgentDirectory {
+export class TestAgentDirectory implements AgentDirectory {
   readonly #system: BrokerHandle
   readonly #cards = new Map<string, AgentCard>()
   /** The time each Query was given, in milliseconds, in the order of the requests. */
@@ -111,11 +111,11 @@ function deadline(timeoutMs: number): Promise<'late'> {
   })
 }
 
-/** A desk with one agent, `echo`, which returns what it was sent as its result. */
-export async function echoDesk(system: BrokerHandle): Promise<AgentDesk> {
-  const desk = new AgentDesk(system)
-  await desk.register({ agent_id: 'echo', name: 'Echo', url: 'http://127.0.0.1/echo' }, ({ envelope }) => ({
+/** A directory with one agent, `echo`, which returns what it was sent as its result. */
+export async function echoDirectory(system: BrokerHandle): Promise<TestAgentDirectory> {
+  const directory = new TestAgentDirectory(system)
+  await directory.register({ agent_id: 'echo', name: 'Echo', url: 'http://127.0.0.1/echo' }, ({ envelope }) => ({
     body: `{"jsonrpc":"2.0","id":1,"result":${envelope}}`,
   }))
-  return desk
+  return directory
 }
