@@ -1,10 +1,12 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import { HttpExchange, restRefusal, SseStream, TextParts } from '@signalbox/http-kit'
+import { CallEnded, HttpExchange, restRefusal, SseStream, TextParts } from '@signalbox/http-kit'
 import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
-import { CeError } from './errors.ts'
+import { CeError, toCeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
+import { PUSH_PATH } from './push/push-target.ts'
+import type { CeRoute } from './routes/route.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The answer of a route. */
@@ -32,6 +34,10 @@ function envelopeText(isError: boolean, message: string, data: string): string {
 export class CeExchange extends HttpExchange {
   /** The name of the route, for metrics. */
   route = 'unknown'
+  /** The query string without its question mark. */
+  query = ''
+  /** Runs the route with the checked query; `undefined` until the head of the request was accepted. */
+  work: ReturnType<CeRoute['prepare']> | undefined
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(
@@ -54,7 +60,7 @@ export class CeExchange extends HttpExchange {
     if (!this.begin()) return
     if (this.abandoned) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
-      this.#onFinished?.(this, 'disconnected')
+      this.ended('disconnected')
       return
     }
     const unsettled = settlement === undefined ? undefined : { settlements, settlement }
@@ -63,18 +69,18 @@ export class CeExchange extends HttpExchange {
       const [head = '', tail = ''] = envelopeText(rejected, message, '\0').split('\0')
       this.sendLong(status, this.#headers(), new TextParts().add(head).add(data).add(tail), unsettled)
     }
-    this.#onFinished?.(this, rejected ? 'rejected' : 'success')
+    this.ended(rejected ? 'rejected' : 'success')
   }
 
   /** Answers with a JSON text without the envelope. */
   answerPlain(status: number, text: string): void {
     if (!this.begin()) return
     if (this.abandoned) {
-      this.#onFinished?.(this, 'disconnected')
+      this.ended('disconnected')
       return
     }
     this.send(status, this.#headers(), text)
-    this.#onFinished?.(this, 'success')
+    this.ended('success')
   }
 
   /** Answers with an error. The body may be unread. */
@@ -83,7 +89,7 @@ export class CeExchange extends HttpExchange {
     const { code, details, message, status } = error
     const text = envelopeText(true, message, JSON.stringify({ code, ...details }))
     this.sendRefusal(status, { ...this.#headers(), ...headers }, text)
-    this.#onFinished?.(this, outcome)
+    this.ended(outcome)
   }
 
   override refuse(refusal: Refusal): void {
@@ -95,12 +101,25 @@ export class CeExchange extends HttpExchange {
     this.fail(new CeError('INTERNAL', 'internal error', {}, { cause }))
   }
 
-  /** Answers 404 for an unknown path. */
-  notFound(): void {
-    if (!this.begin()) return
-    const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
-    this.sendRefusal(404, headers, '404 page not found\n')
-    this.#onFinished?.(this, 'error')
+  override answerThrown(error: unknown): void {
+    if (error instanceof CallEnded) {
+      if (error.reason === 'disconnected') this.#abandon()
+      else this.fail(new CeError('SHUTTING_DOWN', error.message))
+      return
+    }
+    const answer = toCeError(error)
+    if (answer.code === 'INTERNAL') throw error
+    this.fail(answer)
+  }
+
+  override refuseMethod(allowed: readonly string[]): void {
+    const accepted = this.route === PUSH_PATH ? `${allowed.join(' and ')} here` : `${allowed.join(' and ')} only`
+    const message = `method not allowed: ${this.route} accepts ${accepted}`
+    this.fail(new CeError('METHOD_NOT_ALLOWED', message), 'error', { Allow: allowed.join(', ') })
+  }
+
+  protected override ended(outcome: CeOutcome): void {
+    this.#onFinished?.(this, outcome)
   }
 
   /** Starts an event stream as the answer. */
@@ -111,13 +130,13 @@ export class CeExchange extends HttpExchange {
       ...(this.hold === undefined ? {} : { hold: this.hold }),
       ...(this.moreHeaders === undefined ? {} : { headers: this.moreHeaders }),
     })
-    this.#onFinished?.(this, 'success')
+    this.ended('success')
     return stream
   }
 
   /** Marks the request as finished without an answer: its client is gone. */
-  abandon(): void {
-    if (this.begin()) this.#onFinished?.(this, 'disconnected')
+  #abandon(): void {
+    if (this.begin()) this.ended('disconnected')
   }
 
   #headers(): OutgoingHttpHeaders {

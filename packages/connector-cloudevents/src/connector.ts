@@ -3,7 +3,7 @@ import { checkBroker } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit'
 
-import { CeEndpoint } from './handler.ts'
+import { CeSurface } from './handler.ts'
 import type { CeConnectorOptions } from './options.ts'
 import { resolveCeOptions } from './options.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
@@ -18,10 +18,10 @@ export interface CeConnector extends Connector {
   pendingRequests(): number
 }
 
-/** A connector with its endpoint, for other hosts than Node's HTTP server. */
+/** A connector with its surface, for other hosts than Node's HTTP server. */
 export interface OpenCeConnector {
   readonly connector: CeConnector
-  readonly endpoint: CeEndpoint
+  readonly surface: CeSurface
   /** The path before the names of the routes. */
   readonly path: string
 }
@@ -36,16 +36,16 @@ export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): C
   return openCeConnector(broker, options).connector
 }
 
-/** Returns a connector and its endpoint. */
+/** Returns a connector and its surface. */
 export function openCeConnector(broker: Broker, options: CeConnectorOptions): OpenCeConnector {
   checkBroker('ceConnector', broker)
   const resolved = resolveCeOptions(options)
-  const endpoint = new CeEndpoint(broker, resolved)
-  const { pending, subscriptions } = endpoint.environment
+  const surface = new CeSurface(broker, resolved)
+  const { pending, subscriptions } = surface.environment
   const connector = createConnector(
     {
-      handler: (request, response, headers) => endpoint.handle(undefined, request, response, headers),
-      close: (graceMs) => endpoint.close(graceMs),
+      handler: (request, response, headers) => surface.serve(request, response, headers),
+      close: (graceMs) => surface.close(graceMs),
     },
     options,
   )
@@ -56,7 +56,7 @@ export function openCeConnector(broker: Broker, options: CeConnectorOptions): Op
       subscriptions: () => subscriptions.list(),
       pendingRequests: () => pending.size,
     },
-    endpoint,
+    surface,
     path: resolved.path,
   }
 }

@@ -18,15 +18,15 @@ export interface FastifyCeConnector extends CeConnector, FastifyMount {}
  * @throws RangeError for an option out of range
  */
 export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): FastifyCeConnector {
-  const { connector, endpoint, path } = openCeConnector(broker, options)
+  const { connector, surface, path } = openCeConnector(broker, options)
   const routes = CE_ROUTES.map(
     ({ name }) =>
       [
         `${path}/${name}`,
-        served((request, response, headers) => endpoint.handle(name, request, response, headers)),
+        served((request, response, headers) => surface.serve(request, response, headers, name)),
       ] as const,
   )
-  const byPath = served((request, response, headers) => endpoint.handle(undefined, request, response, headers))
+  const byPath = served((request, response, headers) => surface.serve(request, response, headers))
   const push = [`${path}/${PUSH_PATH}`, `${path}/${PUSH_PATH}/*`].map((url) => [url, byPath] as const)
   return withPlugin(connector, [...routes, ...(options.push === undefined ? [] : push)], options)
 }

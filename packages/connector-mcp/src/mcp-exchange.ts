@@ -146,7 +146,7 @@ export class McpExchange extends JsonRpcExchange {
   }
 
   /** Refuses a method, with those of the request's revision in the header `Allow`. */
-  refuseMethod(): void {
+  override refuseMethod(): void {
     this.empty(405, 'error', { Allow: this.revision.stateless ? 'POST' : 'GET, POST' })
   }
 

@@ -76,16 +76,16 @@ export interface ConnectorParts {
 
 /** Returns a connector for an endpoint that reads bodies itself. */
 export function createConnector(
-  { handler, close }: ConnectorParts,
+  parts: ConnectorParts,
   { drainMs = DEFAULT_DRAIN_MS }: Pick<ConnectorOptions, 'drainMs'>,
 ): Connector {
   return {
     handler: (request, response, headers) => {
       checkHost(request, response)
-      handler(request, response, headers)
+      parts.handler(request, response, headers)
     },
-    close: (graceMs = drainMs) => close(graceMs),
-    [Symbol.asyncDispose]: () => close(drainMs),
+    close: (graceMs = drainMs) => parts.close(graceMs),
+    [Symbol.asyncDispose]: () => parts.close(drainMs),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { HttpRequest } from './http-message.ts'
 
 /** Hooks that may have one for failures. */
-interface FailureHooks {
+export interface FailureHooks {
   failed?(error: unknown, request?: HttpRequest): void
 }
 
@@ -10,6 +10,18 @@ export function failureHook(hooks: FailureHooks): (error: unknown, request?: Htt
   return (error, request) => {
     if (hooks.failed === undefined) reportFailure(error, request)
     else hooks.failed(error, request)
+  }
+}
+
+/** Returns a hook whose errors are dropped; `undefined` for none. */
+export function quietHook<Arguments extends unknown[]>(
+  hook: ((...args: Arguments) => void) | undefined,
+): ((...args: Arguments) => void) | undefined {
+  if (hook === undefined) return undefined
+  return (...args) => {
+    try {
+      hook(...args)
+    } catch {}
   }
 }
 

@@ -1,6 +1,7 @@
 import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
 import {
   ANSWER_LEASE_MS,
+  CallEnded,
   leaseForAnswer,
   LONG_TEXT_BYTES,
   messageSizeInJson,
@@ -9,7 +10,6 @@ import {
 } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { CallEnded } from '../calls.ts'
 import { invalidParameters } from '../errors.ts'
 import { longEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'

@@ -203,7 +203,7 @@ export class Endpoint {
     })
   }
 
-  /** Runs a step of a request. An error or a rejection becomes the surface's internal error. */
+  /** Runs a step of a request, and answers its error or rejection. */
   contain<E extends HttpExchange, T>(
     exchange: E,
     part: (exchange: E, given: T) => void | Promise<void>,
@@ -217,14 +217,24 @@ export class Endpoint {
     }
   }
 
-  /** Reports the error of a request, and answers with the surface's internal error. Never throws. */
+  /**
+   * Answers an error of a request in the surface's protocol. Reports one that the protocol does not know, and answers
+   * it with the internal error. Never throws.
+   */
   fail(exchange: HttpExchange, error: unknown): void {
-    this.report(error, exchange.request)
+    const { answered, request, response } = exchange
     try {
-      exchange.crash(error)
-    } catch (second) {
-      this.report(second, exchange.request)
-      exchange.response.destroy()
+      exchange.answerThrown(error)
+    } catch (unknown) {
+      this.report(unknown, request)
+      try {
+        exchange.crash(unknown)
+        // The client would wait for the rest of an answer that failed while it was written.
+        if (answered && !response.writableEnded) response.destroy()
+      } catch (second) {
+        this.report(second, request)
+        response.destroy()
+      }
     }
   }
 

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Refusal } from '../admission/refusal.ts'
+import type { Refusal, RefusedOutcome } from '../admission/refusal.ts'
 import type { RequestHold } from '../admission/request-hold.ts'
 import { refuseBody } from '../body.ts'
 import type { Settlement, Settlements, UndeliveredAnswer } from '../settlements.ts'
@@ -57,6 +57,29 @@ export abstract class HttpExchange {
 
   /** Answers with the surface's internal error. The cause is in the log. */
   abstract crash(cause: unknown): void
+
+  /** Answers an error that a step of the request threw. @throws an error that the protocol does not know: a bug */
+  answerThrown(error: unknown): void {
+    throw error
+  }
+
+  /** Answers 404 for an unknown path. */
+  notFound(): void {
+    if (!this.begin()) return
+    const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
+    this.sendRefusal(404, headers, '404 page not found\n')
+    this.ended('error')
+  }
+
+  /** Answers 405 for a path that has these methods only. */
+  refuseMethod(allowed: readonly string[]): void {
+    if (!this.begin()) return
+    this.sendRefusal(405, { ...this.moreHeaders, Allow: allowed.join(', ') }, '')
+    this.ended('error')
+  }
+
+  /** Reports the outcome of the request, once. */
+  protected ended(_outcome: RefusedOutcome): void {}
 
   /** `true` if the client disconnected. */
   get abandoned(): boolean {

@@ -58,11 +58,8 @@ export class RegistryExchange extends HttpExchange {
     this.fail({ status: 500, code, message: 'internal error' })
   }
 
-  /** Answers 404: no route has this path. */
-  notFound(): void {
-    if (!this.#claim('error')) return
-    const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
-    this.sendRefusal(404, headers, '404 page not found\n')
+  protected override ended(outcome: RegistryOutcome): void {
+    this.#onFinished(this, this.abandoned ? 'disconnected' : outcome)
   }
 
   /** Ends the exchange after the client disconnected. */
@@ -73,7 +70,7 @@ export class RegistryExchange extends HttpExchange {
   /** Returns false when no answer can be written: one was written already, or the client disconnected. */
   #claim(outcome: RegistryOutcome): boolean {
     if (!this.begin()) return false
-    this.#onFinished(this, this.abandoned ? 'disconnected' : outcome)
+    this.ended(outcome)
     return !this.abandoned
   }
 
