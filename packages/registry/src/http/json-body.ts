@@ -1,12 +1,11 @@
 import { decodeText } from '@signalbox/broker-core'
-import { isJsonObject, jsonHeadersProblem, parseJson, readBody } from '@signalbox/http-kit'
-import type { BodyBudget, Refusal } from '@signalbox/http-kit'
+import { isJsonObject, jsonHeadersProblem, parseJson } from '@signalbox/http-kit'
+import type { HttpRequest, Refusal } from '@signalbox/http-kit'
 
 import { shown } from '../card/card-problems.ts'
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import type { RegistryErrorCode } from '../errors.ts'
 import { RegistryError } from '../errors.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
 import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
 import type { RegistrationName } from '../instances/registration-name.ts'
 
@@ -16,47 +15,42 @@ import type { RegistrationName } from '../instances/registration-name.ts'
  */
 const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
 
+/** The content of a body: the card of an agent, or a call on one. */
+export type BodyContent = 'card' | 'call'
+
 /**
- * Reads a JSON body. Never settles if the client disconnects first.
- * @throws RegistryError MEDIA_TYPE_UNSUPPORTED, BODY_TOO_LARGE, BODY_INVALID, TOO_MANY_REQUESTS, and
- * CARD_INVALID for a card that is too large
+ * Returns the most bytes that the body of a request may have.
+ * @throws RegistryError MEDIA_TYPE_UNSUPPORTED
  */
-export function readJsonBody(
-  request: HttpRequest,
-  budget: BodyBudget | undefined,
-  maxBodyBytes: number,
-  what: 'card' | 'call',
-): Promise<unknown> {
-  return new Promise((resolve, reject) => {
-    if (jsonHeadersProblem(request.headers) !== undefined) {
-      reject(
-        new RegistryError('MEDIA_TYPE_UNSUPPORTED', 'Content-Type must be application/json, without Content-Encoding'),
-      )
-      return
-    }
-    const declared = Number(request.headers['content-length'] ?? 0)
-    const read = (refusal: Refusal | undefined, body: Uint8Array): void => {
-      try {
-        if (refusal === undefined) resolve(parse(body))
-        else if (refusal.reason !== 'body_too_large') {
-          reject(new RegistryError('TOO_MANY_REQUESTS', refusal.message, [{ limit: refusal.limit }]))
-        } else if (what === 'call' || declared > maxBodyBytes || maxBodyBytes <= MAX_READ_BYTES) {
-          const limit = Math.min(maxBodyBytes, what === 'call' ? MAX_READ_BYTES : maxBodyBytes)
-          const text = `the body is larger than the limit of ${limit} bytes`
-          reject(new RegistryError('BODY_TOO_LARGE', text, [{ limit }]))
-        } else {
-          const problem = cardSizeProblem(Math.max(declared, MAX_READ_BYTES + 1))
-          reject(invalidCard(problem === undefined ? [] : [problem]))
-        }
-      } catch (error) {
-        reject(error)
-      }
-    }
-    readBody(request, Math.min(maxBodyBytes, MAX_READ_BYTES), read, budget)
-  })
+export function bodyLimit({ headers }: HttpRequest, maxBodyBytes: number): number {
+  if (jsonHeadersProblem(headers) !== undefined) {
+    throw new RegistryError('MEDIA_TYPE_UNSUPPORTED', 'Content-Type must be application/json, without Content-Encoding')
+  }
+  return Math.min(maxBodyBytes, MAX_READ_BYTES)
 }
 
-function parse(body: Uint8Array): unknown {
+/** Returns the error for a refused body: BODY_TOO_LARGE, TOO_MANY_REQUESTS, or CARD_INVALID for a card that is too large. */
+export function bodyRefused(
+  refusal: Refusal,
+  content: BodyContent,
+  { headers }: HttpRequest,
+  maxBodyBytes: number,
+): RegistryError {
+  if (refusal.reason !== 'body_too_large') {
+    return new RegistryError('TOO_MANY_REQUESTS', refusal.message, [{ limit: refusal.limit }])
+  }
+  const declared = Number(headers['content-length'] ?? 0)
+  if (content === 'call' || declared > maxBodyBytes || maxBodyBytes <= MAX_READ_BYTES) {
+    const limit = Math.min(maxBodyBytes, content === 'call' ? MAX_READ_BYTES : maxBodyBytes)
+    const text = `the body is larger than the limit of ${limit} bytes`
+    return new RegistryError('BODY_TOO_LARGE', text, [{ limit }])
+  }
+  const problem = cardSizeProblem(Math.max(declared, MAX_READ_BYTES + 1))
+  return invalidCard(problem === undefined ? [] : [problem])
+}
+
+/** Parses a JSON body. @throws RegistryError BODY_INVALID */
+export function parseBody(body: Uint8Array): unknown {
   const text = decodeText(body)
   if (text === undefined) throw new RegistryError('BODY_INVALID', 'the body is not valid UTF-8; send JSON')
   const parsed = parseJson(text)

@@ -1,15 +1,17 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import { isBrokerError } from '@signalbox/broker-core'
 import { HttpExchange, restRefusal } from '@signalbox/http-kit'
-import type { Refusal } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse, Refusal } from '@signalbox/http-kit'
 
-import type { RegistryErrorCode } from '../errors.ts'
+import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
 import { JsonAnswer } from './json-answer.ts'
+import type { BodyContent } from './json-body.ts'
+import { bodyRefused } from './json-body.ts'
 import type { RegistryOutcome } from './route-options.ts'
-import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The content of an error answer. */
-export interface Failure {
+interface Failure {
   readonly status: number
   readonly code: string
   /** For a human reader. */
@@ -22,15 +24,20 @@ export interface Failure {
 export class RegistryExchange extends HttpExchange {
   /** The route's name in metrics. */
   route = 'unknown'
-  readonly #onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void
+  /** The content of the body, after the head of the request was accepted. */
+  body: BodyContent | undefined
+  readonly #maxBodyBytes: number
+  readonly #onFinished: ((exchange: RegistryExchange, outcome: RegistryOutcome) => void) | undefined
 
   constructor(
     request: HttpRequest,
     response: HttpResponse,
     moreHeaders: OutgoingHttpHeaders | undefined,
-    onFinished: (exchange: RegistryExchange, outcome: RegistryOutcome) => void,
+    maxBodyBytes: number,
+    onFinished: ((exchange: RegistryExchange, outcome: RegistryOutcome) => void) | undefined,
   ) {
     super(request, response, moreHeaders)
+    this.#maxBodyBytes = maxBodyBytes
     this.#onFinished = onFinished
   }
 
@@ -47,19 +54,43 @@ export class RegistryExchange extends HttpExchange {
     this.sendRefusal(status, { ...this.#headers(), ...headers }, JSON.stringify({ error: code, message, details }))
   }
 
+  override answerThrown(error: unknown): void {
+    if (error instanceof RegistryError) {
+      const { code, message, details } = error
+      // The specification requires 400 for every error of a heartbeat.
+      const status = this.route === 'heartbeat' && error.status === 404 ? 400 : error.status
+      const headers = code === 'TOO_MANY_REQUESTS' ? { 'Retry-After': '1' } : {}
+      this.fail({ status, code, message, details, headers })
+    } else if (isBrokerError(error, 'FORBIDDEN')) {
+      this.fail({ status: 403, code: error.code, message: error.message })
+    } else if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) {
+      this.fail({ status: 503, code: error.code, message: error.message })
+    } else throw error
+  }
+
   override refuse(refusal: Refusal): void {
+    if (this.body !== undefined) {
+      this.answerThrown(bodyRefused(refusal, this.body, this.request, this.#maxBodyBytes))
+      return
+    }
     const { code, details, headers } = restRefusal(refusal)
     const { message, outcome, status } = refusal
     this.fail({ status, code, message, details: details.limit === undefined ? [] : [details], headers }, outcome)
   }
 
   override crash(): void {
-    const code: RegistryErrorCode = 'INTERNAL'
-    this.fail({ status: 500, code, message: 'internal error' })
+    this.fail({ status: 500, code: 'INTERNAL', message: 'internal error' })
+  }
+
+  override refuseMethod(allowed: readonly string[]): void {
+    const methods = allowed.join(', ')
+    const { status } = REGISTRY_ERRORS.METHOD_NOT_ALLOWED
+    const message = `method not allowed: this path takes ${methods}`
+    this.fail({ status, code: 'METHOD_NOT_ALLOWED', message, headers: { Allow: methods } })
   }
 
   protected override ended(outcome: RegistryOutcome): void {
-    this.#onFinished(this, this.abandoned ? 'disconnected' : outcome)
+    this.#onFinished?.(this, this.abandoned ? 'disconnected' : outcome)
   }
 
   /** Ends the exchange after the client disconnected. */

@@ -1,24 +1,23 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { BodyBudget, Identity } from '@signalbox/http-kit'
+import type { HttpRequest, Identity } from '@signalbox/http-kit'
 import { addressOf, hasRole } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
 import type { RegistryCaller } from '../options.ts'
 import { isByCardUrl } from '../probes/served-card.ts'
-import { agentCallOf, readJsonBody, registrationName } from './json-body.ts'
+import type { BodyContent } from './json-body.ts'
+import { agentCallOf, registrationName } from './json-body.ts'
 import { JsonAnswer } from './json-answer.ts'
 import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
 
-/** The input of a route. Origin and caller have been checked; the body has not been read. */
+/** The input of a route. */
 export interface RegistryRouteCall {
   readonly registry: AgentRegistry
   readonly request: HttpRequest
-  /** Counts the bytes of the body. */
-  readonly hold: BodyBudget | undefined
-  readonly maxBodyBytes: number
+  /** The parsed body; undefined for a route without one. */
+  readonly body: unknown
   readonly identity: Identity
   /** The account that the caller's agents count against. */
   readonly account: string
@@ -33,6 +32,8 @@ export interface RegistryRouteCall {
 export interface RegistryRoute {
   readonly name: string
   readonly method: 'GET' | 'POST' | 'DELETE'
+  /** The content of the body. @default the body is ignored */
+  readonly body?: BodyContent
   /** Returns the value that is answered as JSON with status 200; a {@link JsonAnswer} is JSON already. */
   readonly run: (call: RegistryRouteCall) => Promise<unknown>
 }
@@ -42,8 +43,8 @@ const OK = { ok: true }
 const register: RegistryRoute = {
   name: 'register',
   method: 'POST',
-  async run({ registry, request, hold, maxBodyBytes, identity, account, rights }) {
-    const given = await readJsonBody(request, hold, maxBodyBytes, 'card')
+  body: 'card',
+  async run({ registry, request, body: given, identity, account, rights }) {
     const caller = { ...callerOf(request, identity), account }
     const claimed = claimedId(given)
     if (claimed !== undefined) rights?.authorize('register', 'agents', claimed)
@@ -84,8 +85,9 @@ function agentCall(name: 'deregister' | 'heartbeat'): RegistryRoute {
   return {
     name,
     method: 'POST',
-    async run({ registry, request, hold, maxBodyBytes, identity, rights }) {
-      const { agentId, name: registration } = agentCallOf(await readJsonBody(request, hold, maxBodyBytes, 'call'))
+    body: 'call',
+    async run({ registry, request, body, identity, rights }) {
+      const { agentId, name: registration } = agentCallOf(body)
       rights?.authorize('register', 'agents', agentId)
       await registry[name](agentId, callerOf(request, identity), registration)
       return OK
