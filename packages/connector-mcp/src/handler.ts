@@ -3,35 +3,33 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import type {
+  Call,
   ConnectionCaller,
   HttpRequest,
   HttpResponse,
   Identity,
   JsonRpcMessage,
   JsonRpcRequest,
+  Route,
   ScannedMessage,
   SseStream,
   Steps,
 } from '@signalbox/http-kit'
 import {
-  Endpoint,
-  failureHook,
-  internalError,
   JSON_RPC_CODES,
   jsonHeadersProblem,
   JsonRpcError,
   LARGE_BODY_BYTES,
   MCP_LOCAL_HOSTS,
   OpenStreams,
-  parseJsonRpc,
+  quietHook,
   scanJsonRpc,
-  Settlements,
+  Surface,
 } from '@signalbox/http-kit'
 
 import { callKey, Calls } from './calls.ts'
 import type { EventMethods } from './events/event-methods.ts'
 import { eventMethodsOf } from './events/mcp-events.ts'
-import type { McpOutcome } from './hooks.ts'
 import type { ExchangeEnvironment } from './mcp-exchange.ts'
 import { McpExchange } from './mcp-exchange.ts'
 import {
@@ -77,18 +75,16 @@ export class McpEndpoint {
   readonly protectedResource: ProtectedResource | undefined
   readonly #broker: Broker
   readonly #options: ResolvedMcpOptions
-  readonly #endpoint: Endpoint
+  readonly #surface: Surface
   readonly #tools: ReadonlyMap<string, Tool>
   readonly #toolList: ToolList
   readonly #calls: Calls
-  readonly #settlements: Settlements
   readonly #environment: CallEnvironment
   readonly #exchanges: ExchangeEnvironment
   readonly #discovery: string
   readonly #tasks: Tasks | undefined
   readonly #taskMethods: TaskMethods | undefined
   readonly #eventMethods: EventMethods | undefined
-  #closed: Promise<void> | undefined
 
   /** @param tools The tools by name. @default the tools of the broker, and those for agents if there is a directory */
   constructor(broker: Broker, options: ResolvedMcpOptions, tools = createTools(options)) {
@@ -98,18 +94,15 @@ export class McpEndpoint {
     this.#tools = tools
     this.#toolList = new ToolList(tools.values())
     this.protectedResource = options.oauth && new ProtectedResource(options.oauth, options.path, [...tools.values()])
-    this.#endpoint = new Endpoint({
-      authenticator: options.authenticator,
-      trustedOrigins: options.trustedOrigins,
+    this.#surface = new Surface({
+      ...options,
       originsSetting: 'CONNECTORSMCP_TRUSTED_ORIGINS',
-      bindHost: options.bindHost,
       alsoLocal: MCP_LOCAL_HOSTS,
-      frontDoor: options.frontDoor,
-      failed: failureHook(options.hooks),
+      drain: (graceMs) => this.#drain(graceMs),
+      finish: () => this.#finish(),
     })
-    const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
+    const { failed, settlements } = this.#surface
     this.#calls = new Calls(options.toolTimeoutSeconds * 1000)
-    this.#settlements = new Settlements(options.settleGraceMs, failed)
     const tasks = options.tasks && new Tasks(options.tasks, failed)
     const requests = tasks && new TaskRequests(tasks, this.#tools, this.#calls)
     this.#tasks = tasks
@@ -127,7 +120,7 @@ export class McpEndpoint {
         broker,
         agents: options.agents,
         openStream: (exchange, caller) => this.#openStream(exchange, caller),
-        heldBytes: (account) => this.#endpoint.heldBytes(account),
+        heldBytes: (account) => this.#surface.heldBytes(account),
         failed,
       })
     this.#eventMethods =
@@ -142,22 +135,18 @@ export class McpEndpoint {
       tasks,
       states: new RequestStates(options.stateKey),
       calls: this.#calls,
-      settlements: this.#settlements,
+      settlements,
       agents: options.agents,
       keepAliveMs: options.keepAliveMs,
       maxAnswerBytes: options.maxAnswerBytes,
       failed,
     }
     const { hooks, instructions, serverInfo } = options
-    const onFinished = ({ method, tool, startedAt }: McpExchange, outcome: McpOutcome): void => {
-      try {
-        hooks.requestFinished?.({ method, tool, outcome, seconds: (performance.now() - startedAt) / 1000 })
-      } catch {}
-    }
+    const finished = quietHook(hooks.requestFinished?.bind(hooks))
     this.#exchanges = {
       serverInfo: JSON.stringify(STATELESS_REVISION.implementation(serverInfo)),
       protectedResource: this.protectedResource,
-      onFinished: hooks.requestFinished === undefined ? undefined : onFinished,
+      onFinished: finished && (({ method, tool, seconds }, outcome) => finished({ method, tool, outcome, seconds })),
     }
     this.#discovery = discovery(instructions, {
       tasks: tasks !== undefined,
@@ -167,60 +156,34 @@ export class McpEndpoint {
   }
 
   handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
-    if (this.#settlements.size > 0) this.#settlements.nextRequest(request.socket)
     const exchange = new McpExchange(request, response, headers, this.#exchanges)
-    const { method } = request
-    const isOlder = method === 'GET' || method === 'DELETE'
-    if (isOlder) exchange.method = method
-    if (method === 'POST') this.#endpoint.admit(exchange, this.#post)
-    // The OAuth mode challenges every request without a valid token, with any method.
-    else if (this.protectedResource !== undefined || (isOlder && !exchange.revision.stateless)) {
-      this.#endpoint.admit(exchange, this.#withoutBody)
-    } else exchange.refuseMethod()
+    this.#surface.serve(exchange, request.method === 'POST' ? this.#post : this.#olderRoute(exchange))
   }
 
-  readonly #post = (exchange: McpExchange, caller: ConnectionCaller): void => {
-    const problem = jsonHeadersProblem(exchange.request.headers)
-    if (problem === undefined) {
-      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) =>
-        this.#message(exchange, caller, body),
-      )
-    } else exchange.fail(problem)
-  }
-
-  #message(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): void | Promise<void> {
-    if (body.byteLength > LARGE_BODY_BYTES) {
-      return exchange.inTurns(this.#large(exchange, caller, body)).then(
-        (large) => large && this.#receive(exchange, caller, large),
-        (error: unknown) => exchange.failBody(error),
-      )
-    }
-    let message: JsonRpcMessage
+  /** Returns `undefined` if the body is refused and answered. */
+  *#parse({ exchange, caller }: Call<McpExchange>, body: Buffer): Steps<JsonRpcMessage | undefined> {
     try {
-      message = parseJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
+      const scanned = yield* scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
+      yield
+      if (body.byteLength > LARGE_BODY_BYTES && this.#refuseTool(exchange, caller, scanned)) return undefined
+      yield
+      return yield* scanned.parse()
     } catch (error) {
-      return exchange.failBody(error)
+      exchange.failBody(error)
+      return undefined
     }
-    this.#receive(exchange, caller, message)
   }
 
-  /** Returns `undefined` if the call is refused and answered. */
-  *#large(exchange: McpExchange, caller: ConnectionCaller, body: Buffer): Steps<JsonRpcMessage | undefined> {
-    const scanned = yield* scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
-    yield
-    if (this.#refuseTool(exchange, caller, scanned)) return undefined
-    yield
-    return yield* scanned.parse()
-  }
-
-  #receive(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
-    try {
-      if (message.kind === 'request') exchange.id = message.id
-      this.#dispatch(exchange, caller, message)
-    } catch (error) {
-      if (error instanceof JsonRpcError) exchange.fail(error, error.id ?? exchange.id)
-      else throw error
-    }
+  readonly #post: Route<McpExchange, JsonRpcMessage | undefined> = {
+    accept: ({ exchange }) => {
+      const problem = jsonHeadersProblem(exchange.request.headers)
+      if (problem !== undefined) throw problem
+      return this.#options.maxBodyBytes
+    },
+    read: (call, body) => this.#parse(call, body),
+    run: ({ exchange, caller }, message) => {
+      if (message !== undefined) this.#dispatch(exchange, caller, message)
+    },
   }
 
   /** Refuses a large call of a tool that the caller may use on no channel, before its arguments are built. */
@@ -238,6 +201,7 @@ export class McpEndpoint {
   }
 
   #dispatch(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
+    if (message.kind === 'request') exchange.id = message.id
     exchange.recognize(message)
     if (this.#refuseScopes(exchange, caller.identity)) return
     if (message.kind === 'request') {
@@ -361,25 +325,31 @@ export class McpEndpoint {
     call.run(args, exchange.revision.stateless ? readRetry(params, id) : undefined)
   }
 
-  readonly #withoutBody = (exchange: McpExchange, caller: ConnectionCaller): void => {
-    // A DELETE ends a session in the older revisions. There is nothing to end: no state is kept per session.
-    if (exchange.request.method !== 'GET' || exchange.revision.stateless) {
-      exchange.refuseMethod()
-      return
-    }
-    if (this.#refuseScopes(exchange, caller.identity)) return
-    try {
+  /** Returns the route of a request without a message: GET opens a stream in the older revisions. */
+  #olderRoute(exchange: McpExchange): Route<McpExchange> | readonly string[] {
+    const { method } = exchange.request
+    const isOlder = method === 'GET' || method === 'DELETE'
+    if (isOlder) exchange.method = method
+    // The OAuth mode challenges every request without a valid token, with any method.
+    const isServed = this.protectedResource !== undefined || (isOlder && !exchange.revision.stateless)
+    return isServed ? this.#withoutBody : []
+  }
+
+  readonly #withoutBody: Route<McpExchange> = {
+    run: ({ exchange, caller }) => {
+      // A DELETE ends a session in the older revisions. There is nothing to end: no state is kept per session.
+      if (exchange.request.method !== 'GET' || exchange.revision.stateless) {
+        exchange.refuseMethod()
+        return
+      }
+      if (this.#refuseScopes(exchange, caller.identity)) return
       exchange.checkHeaders()
-    } catch (error) {
-      exchange.fail(error instanceof JsonRpcError ? error : internalError(error))
-      return
-    }
-    if (!exchange.accepted.events) {
-      const text = 'invalid request: GET opens an event stream; add text/event-stream to the Accept header'
-      exchange.fail(new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 }))
-    } else if (this.#openStream(exchange, caller) !== undefined) {
-      this.#exchanges.onFinished?.(exchange, 'success')
-    }
+      if (!exchange.accepted.events) {
+        const text = 'invalid request: GET opens an event stream; add text/event-stream to the Accept header'
+        throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, text, { status: 406 })
+      }
+      if (this.#openStream(exchange, caller) !== undefined) this.#exchanges.onFinished?.(exchange, 'success')
+    },
   }
 
   /** Refuses a token whose scopes are of no use here: the client asks for others at once, instead of seeing no tool. */
@@ -406,16 +376,18 @@ export class McpEndpoint {
   }
 
   close(graceMs: number): Promise<void> {
-    this.#endpoint.close()
-    this.#closed ??= (async () => {
-      this.#taskMethods?.close()
-      this.#eventMethods?.close()
-      this.streams.closeAll()
-      await this.#calls.close(graceMs)
-      await this.#options.responders?.close()
-      await this.#tasks?.close()
-      await this.#settlements.close(1000)
-    })()
-    return this.#closed
+    return this.#surface.close(graceMs)
+  }
+
+  async #drain(graceMs: number): Promise<void> {
+    this.#taskMethods?.close()
+    this.#eventMethods?.close()
+    this.streams.closeAll()
+    await this.#calls.close(graceMs)
+  }
+
+  async #finish(): Promise<void> {
+    await this.#options.responders?.close()
+    await this.#tasks?.close()
   }
 }

@@ -145,6 +145,11 @@ export class McpExchange extends JsonRpcExchange {
     this.#answer(status, jsonRpcErrorText(error), 'error')
   }
 
+  override answerThrown(error: unknown): void {
+    if (!(error instanceof JsonRpcError)) throw error
+    this.fail(error, error.id ?? this.id)
+  }
+
   /** Refuses a method, with those of the request's revision in the header `Allow`. */
   override refuseMethod(): void {
     this.empty(405, 'error', { Allow: this.revision.stateless ? 'POST' : 'GET, POST' })
