@@ -5,7 +5,7 @@ import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/ht
 
 import { CeError, toCeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
-import { PUSH_PATH } from './push/push-target.ts'
+import { PUSH_PATH } from './push/push-subscriptions.ts'
 import type { CeRoute } from './routes/route.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 

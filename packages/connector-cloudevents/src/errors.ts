@@ -3,8 +3,6 @@ import type { BrokerErrorCode } from '@signalbox/broker-core'
 import { parameterProblemsText } from '@signalbox/http-kit'
 import type { ParameterProblem } from '@signalbox/http-kit'
 
-import { isPushError } from './push/push-errors.ts'
-
 /** The errors of this connector, each with its HTTP status and its cause. */
 export const CE_ERRORS = {
   /** `data.problems` lists each parameter as `{parameter, given?, allowed}`. */
@@ -122,4 +120,29 @@ export function toCeError(error: unknown): CeError {
     return new CeError(error.code, message, details, { cause: error })
   }
   return new CeError('INTERNAL', 'internal error', {}, { cause: error })
+}
+
+/** The errors of webhook subscriptions, by the codes of `CE_ERRORS`. */
+const PUSH_ERRORS = [
+  'SUBSCRIPTION_INVALID',
+  'SUBSCRIPTION_UNKNOWN',
+  'SUBSCRIPTION_LIMIT',
+  'ENDPOINT_REFUSED',
+  'ENDPOINT_UNVERIFIED',
+  'HANDSHAKE_LIMIT',
+  'WEBHOOKS_UNAVAILABLE',
+] as const
+
+export type PushErrorCode = (typeof PUSH_ERRORS)[number]
+
+/** An error that a call on webhook subscriptions may reject with. The client receives its message. */
+interface PushError extends Error {
+  readonly code: PushErrorCode
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+/** Recognizes an error by its code: the webhooks are another package, which this one does not import. */
+function isPushError(error: unknown): error is PushError {
+  if (!(error instanceof Error) || !('code' in error) || !('details' in error)) return false
+  return PUSH_ERRORS.some((code) => code === error.code) && typeof error.details === 'object' && error.details !== null
 }

@@ -2,10 +2,10 @@ import type { Broker } from '@signalbox/broker-core'
 import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import { served, withPlugin } from '@signalbox/http-kit/fastify'
 
-import type { CeConnector } from './connector.ts'
 import { openCeConnector } from './connector.ts'
+import type { CeConnector } from './connector.ts'
 import type { CeConnectorOptions } from './options.ts'
-import { PUSH_PATH } from './push/push-target.ts'
+import { PUSH_PATH } from './push/push-subscriptions.ts'
 import { CE_ROUTES } from './routes/index.ts'
 
 /** The CloudEvents endpoint with a Fastify plugin. */

@@ -2,7 +2,7 @@ import { CloudEvent } from 'cloudevents'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { hasPlainFormats } from '../src/event/plain-formats.ts'
+import { hasPlainFormats } from '../src/event/attributes.ts'
 
 const REQUIRED = { specversion: '1.0', id: '1', source: '/test', type: 't' } as const
 

@@ -1,5 +1,5 @@
 import { CE_ROUTES } from '../src/index.ts'
-import { IGNORED_PARAMETERS } from '../src/routes/parameter-types.ts'
+import { IGNORED_PARAMETERS } from '../src/routes/route.ts'
 
 /** The page says of these in one sentence. */
 const IGNORED: ReadonlySet<unknown> = new Set(Object.values(IGNORED_PARAMETERS))

@@ -1,9 +1,9 @@
-import { shownText } from '@signalbox/broker-core/internal'
+import { createRequire } from 'node:module'
 
-import { cloudEventsSdk } from './cloudevents-sdk.ts'
-import { invalidEvent } from './invalid-event.ts'
-import { MAX_ATTRIBUTE_LENGTH, MAX_TIME_LENGTH } from './limits.ts'
-import { hasPlainFormats } from './plain-formats.ts'
+import { shownText } from '@signalbox/broker-core/internal'
+import type * as CloudEvents from 'cloudevents'
+
+import { CeError } from '../errors.ts'
 
 /**
  * The JSON type of an attribute (CloudEvents JSON format 2.2). Every value that is no number and no boolean is a
@@ -102,4 +102,62 @@ function schemaError(error: TypeError, texts: ReadonlyMap<string, string>): Erro
   const text = texts.get(name) ?? ''
   const shown = shownText(text)
   return invalidEvent(`${name} is ${shown}; it must be ${FORMATS[name] ?? 'a string that is not empty'}`, name)
+}
+
+/** The most attributes and extensions of one event. */
+export const MAX_ATTRIBUTES = 256
+
+/** The longest attribute, in characters; together they should not exceed 64 KiB (CloudEvents 5.1). */
+const MAX_ATTRIBUTE_LENGTH = 8_192
+
+/** The longest `time`, in characters. */
+const MAX_TIME_LENGTH = 64
+
+export function tooManyAttributes(): Error {
+  return invalidEvent(`an event has more than ${MAX_ATTRIBUTES} attributes`)
+}
+
+/** Returns the error for an invalid CloudEvent. */
+export function invalidEvent(reason: string, attribute?: string): CeError {
+  return new CeError('EVENT_INVALID', `invalid CloudEvent: ${reason}`, attribute === undefined ? {} : { attribute })
+}
+
+/** Matches the usual spellings of the formats in CloudEvents. Other values may be valid too. */
+const ABSOLUTE_PATH = /^\/(?:[\w.~-][\w.~/-]*)?$/
+const ABSOLUTE_URI =
+  /^[a-z][a-z0-9+.-]{0,31}:(?:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?(?:\/[\w.~:/-]*)?|[\w.~:-]+)$/
+const TIMESTAMP =
+  /^\d{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
+
+/** The longest value that is checked here, in characters. */
+const MAX_LENGTH = 512
+
+/**
+ * Returns `true` if all attributes with a format are valid by a simple check. The full check, which costs as much as
+ * reading the rest of an event, is then not needed. `false` means unknown.
+ */
+export function hasPlainFormats(texts: ReadonlyMap<string, string>): boolean {
+  const source = texts.get('source') ?? ''
+  if (source.length > MAX_LENGTH || !(ABSOLUTE_PATH.test(source) || ABSOLUTE_URI.test(source))) return false
+  if (texts.get('subject') === '' || texts.get('datacontenttype') === '') return false
+  const time = texts.get('time')
+  if (time !== undefined && !TIMESTAMP.test(time)) return false
+  const dataschema = texts.get('dataschema')
+  return dataschema === undefined || (dataschema.length <= MAX_LENGTH && ABSOLUTE_URI.test(dataschema))
+}
+
+const require = createRequire(import.meta.url)
+
+let loaded: typeof CloudEvents | undefined
+
+/**
+ * Returns the CloudEvents SDK, loaded on the first call: a server without such events does not need its forty files.
+ */
+function cloudEventsSdk(): typeof CloudEvents {
+  return (loaded ??= load())
+}
+
+function load(): typeof CloudEvents {
+  const library: typeof CloudEvents = require('cloudevents')
+  return library
 }

@@ -1,7 +1,7 @@
 import type { Tags } from '@signalbox/broker-core'
 
-import type { Attributes, AttributeType } from './attributes.ts'
 import { isAttributeName } from './attributes.ts'
+import type { Attributes, AttributeType } from './attributes.ts'
 import type { DataForm } from './data-form.ts'
 import { isUnusualForm } from './data-form.ts'
 

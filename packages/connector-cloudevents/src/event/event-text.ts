@@ -7,7 +7,7 @@ import type { CarriedEvent } from './event-tags.ts'
 import { eventOf } from './event-tags.ts'
 
 /** A message as a CloudEvent in JSON. */
-export interface EventText {
+interface EventText {
   /** The event in JSON, on one line. */
   readonly text: string
   /** `true` if the message was sent as a CloudEvent. */
@@ -15,7 +15,7 @@ export interface EventText {
 }
 
 /** A message as a CloudEvent in JSON, in parts if it is long. */
-export interface LongEventText {
+interface LongEventText {
   readonly text: string | TextParts
   readonly isEvent: boolean
 }
@@ -24,7 +24,7 @@ export interface LongEventText {
 export const MESSAGE_TYPE = 'signalbox.message'
 
 /** The attributes of the event that a message carries, or that is created from it. */
-export interface OutgoingAttributes {
+interface OutgoingAttributes {
   /** The attributes with the extensions of the broker, as text. */
   readonly texts: ReadonlyMap<string, string>
   /** The types of the attributes that are not strings. */

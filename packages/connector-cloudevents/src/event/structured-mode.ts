@@ -2,25 +2,41 @@ import { Buffer, isUtf8 } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
-import type { MemberSink, Steps } from '@signalbox/http-kit'
-import { elementTexts, isJson, isJsonObject, LARGE_BODY_BYTES, readJson, scanJsonInSteps } from '@signalbox/http-kit'
+import type { ExceededLimit, MemberSink, ScanLimits, Steps } from '@signalbox/http-kit'
+import {
+  elementTexts,
+  isJson,
+  isJsonObject,
+  LARGE_BODY_BYTES,
+  limitText,
+  readJson,
+  scanJsonInSteps,
+  scanLimits,
+} from '@signalbox/http-kit'
 
 import { CeError } from '../errors.ts'
+import {
+  assertAttributeName,
+  assertAttributes,
+  CORE_ATTRIBUTES,
+  invalidEvent,
+  MAX_ATTRIBUTES,
+  tooManyAttributes,
+} from './attributes.ts'
 import type { AttributeType } from './attributes.ts'
-import { assertAttributeName, assertAttributes, CORE_ATTRIBUTES } from './attributes.ts'
 import type { DataForm } from './data-form.ts'
 import { isJsonType } from './data-form.ts'
 import { isIntegerText, tagsOf } from './event-tags.ts'
-import type { IncomingEvent } from './incoming-event.ts'
-import { invalidEvent } from './invalid-event.ts'
-import {
-  assertWithinLimits,
-  BATCH_LIMITS,
-  EVENT_LIMITS,
-  MAX_ATTRIBUTES,
-  MAX_BATCH_EVENTS,
-  tooManyAttributes,
-} from './limits.ts'
+import type { IncomingEvent } from './read-events.ts'
+
+/** The most events in one batch. */
+const MAX_BATCH_EVENTS = 1_000
+
+/** Limits of the JSON text of a batch. */
+const BATCH_LIMITS = scanLimits({})
+
+/** Limits of the JSON text of one event, whose data is free. */
+const EVENT_LIMITS = scanLimits({ freeForm: ['data'] })
 
 /** Reads an event in structured mode (HTTP binding 3.2): the whole event is JSON. @throws CeError EVENT_INVALID */
 export function* readStructured(body: Buffer): Steps<IncomingEvent> {
@@ -63,6 +79,14 @@ export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
     yield
   }
   return events
+}
+
+/** @throws CeError EVENT_INVALID for a limit that a body exceeds */
+function assertWithinLimits(exceeded: ExceededLimit | undefined, limits: ScanLimits): void {
+  if (exceeded === undefined) return
+  const remedy =
+    exceeded === 'parts' || exceeded === 'commas' ? '; send such data in binary mode, or as data_base64' : ''
+  throw invalidEvent(`the body is ${limitText(exceeded, limits)}${remedy}`)
 }
 
 const ARRAY_START = /^[\t\n\r ]*\[/

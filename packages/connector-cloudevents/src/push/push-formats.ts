@@ -4,7 +4,6 @@ import { allSteps } from '@signalbox/http-kit'
 
 import { bodyKind } from '../event/data-form.ts'
 import { cloudEventText, outgoingAttributes } from '../event/event-text.ts'
-import { encodeHeaderValue } from '../event/header-value.ts'
 
 /** A content mode of CloudEvents for deliveries to webhooks. */
 export interface PushFormat {
@@ -65,3 +64,8 @@ function typeOfBody(body: Uint8Array): string | undefined {
 }
 
 const TYPES = { json: 'application/json', text: 'text/plain', bytes: 'application/octet-stream' } as const
+
+/** Returns the `ce-` header of an attribute's value (HTTP binding 3.1.3.2): percent-encodes what a header cannot hold. */
+function encodeHeaderValue(text: string): string {
+  return text.toWellFormed().replace(/[^\x21\x23\x24\x26-\x7e]+/gu, (part) => encodeURIComponent(part))
+}

@@ -5,8 +5,7 @@ import { compileArguments, isoTime, parseJson, problemsText } from '@signalbox/h
 
 import { CeError } from '../errors.ts'
 import { CE_PUSH_FORMATS } from './push-formats.ts'
-import type { PushTarget } from './push-target.ts'
-import type { PushSubscription, PushSubscriptions, PushType } from './push-subscriptions.ts'
+import type { PushSubscription, PushSubscriptions, PushTarget, PushType } from './push-subscriptions.ts'
 import type { SecretShape, SubscriptionBody, SubscriptionShape } from './subscription-shape.ts'
 import { SubscriptionBodySchema } from './subscription-shape.ts'
 
@@ -20,7 +19,7 @@ const check = compileArguments({
     }),
 })
 
-export interface PushCall {
+interface PushCall {
   readonly broker: BrokerHandle
   readonly method: string
   readonly target: PushTarget
@@ -28,7 +27,7 @@ export interface PushCall {
   readonly body: Uint8Array | undefined
 }
 
-export interface PushAnswer {
+interface PushAnswer {
   readonly status: number
   /** JSON text. */
   readonly text: string

@@ -14,9 +14,8 @@ import { invalidParameters } from '../errors.ts'
 import { longEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
 import { ANSWERS } from './answers.ts'
-import { channel, receipts, STRICT } from './parameter-types.ts'
+import { channel, defineCeRoute, receipts, STRICT } from './route.ts'
 import type { CeRouteCall } from './route.ts'
-import { defineCeRoute } from './route.ts'
 
 /** Size of an answer after which no further message is added, in bytes. */
 const MAX_ANSWER_BYTES = 1024 * 1024

@@ -10,9 +10,8 @@ import type { CeAnswer } from '../ce-exchange.ts'
 import { CeError } from '../errors.ts'
 import { MAX_TIMEOUT_SECONDS } from '../options.ts'
 import { ANSWERS } from './answers.ts'
-import { eventChannel, STRICT } from './parameter-types.ts'
+import { defineCeRoute, eventChannel, STRICT } from './route.ts'
 import type { CeRouteCall } from './route.ts'
-import { defineCeRoute } from './route.ts'
 import { addressAll } from './send.ts'
 
 function requestQuery() {

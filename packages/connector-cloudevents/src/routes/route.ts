@@ -1,19 +1,16 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
 import { compileQuery } from '@signalbox/http-kit'
-import type { Identity, Settlements } from '@signalbox/http-kit'
-import type { Static, TObject } from 'typebox'
+import type { AnswerRelay, HttpRequest, Identity, PendingRequests, Settlements } from '@signalbox/http-kit'
 import { Type } from 'typebox'
+import type { Static, TObject } from 'typebox'
 
-import { invalidParameters } from '../errors.ts'
-import type { IncomingEvent } from '../event/incoming-event.ts'
 import type { CeAnswer, CeExchange } from '../ce-exchange.ts'
+import { invalidParameters } from '../errors.ts'
+import type { IncomingEvent } from '../event/read-events.ts'
 import type { ResolvedCeOptions } from '../options.ts'
-import type { AnswerRelay, PendingRequests } from '@signalbox/http-kit'
-import type { Flusher } from '../sse/flusher.ts'
+import type { Flusher } from '../sse/feed.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
 import type { DocumentedAnswer } from './answers.ts'
-import { IGNORED_PARAMETERS, STRICT } from './parameter-types.ts'
-import type { HttpRequest } from '@signalbox/http-kit'
 
 /** The parts that all requests to one connector share. */
 export interface CeEnvironment {
@@ -93,3 +90,39 @@ export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>)
 function ignoredBeside({ properties }: TObject): Partial<typeof IGNORED_PARAMETERS> {
   return Object.fromEntries(Object.entries(IGNORED_PARAMETERS).filter(([name]) => !Object.hasOwn(properties, name)))
 }
+
+/** The query parameters that several routes share. The Broker checks channel names. */
+
+export function channel(description: string) {
+  return Type.String({ description })
+}
+
+export function eventChannel() {
+  return Type.Optional(channel('The channel of events without a `subject`.'))
+}
+
+/** The longest delay or expiry, in seconds. Added to the current time, it still makes a valid date. */
+const MAX_SECONDS = 1_000_000_000_000
+
+export function seconds(description: string) {
+  return Type.Optional(Type.Integer({ description, minimum: 0, maximum: MAX_SECONDS, default: 0 }))
+}
+
+export function receipts(description: string) {
+  return Type.Array(Type.String({ minLength: 1 }), { description, minItems: 1, maxItems: 1000 })
+}
+
+/**
+ * Parameters that clients of other brokers send with every request. All routes accept them, so that such clients work
+ * unchanged.
+ */
+export const IGNORED_PARAMETERS = {
+  client_id: Type.Optional(
+    Type.String({
+      description: 'Accepted for clients of other brokers, and ignored: the credentials determine the caller.',
+    }),
+  ),
+  wait_timeout: Type.Optional(Type.String({ description: 'Accepted for clients of other brokers, and ignored.' })),
+}
+
+export const STRICT = { additionalProperties: false } as const

@@ -6,7 +6,7 @@ import type { SseFrame } from './frames.ts'
 import { requestFrame } from './frames.ts'
 
 /** A subscriber of commands or queries. */
-export interface RequestSubscriber {
+interface RequestSubscriber {
   readonly feed: Feed
   readonly pending: PendingRequests
   /** The prefix of the ids of this node's requests; `undefined` if answers are accepted at this node only. */
