@@ -6,7 +6,6 @@ import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/ht
 import { CeError, toCeError } from './errors.ts'
 import type { CeOutcome } from './options.ts'
 import { PUSH_PATH } from './push/push-subscriptions.ts'
-import type { CeRoute } from './routes/route.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
 
 /** The answer of a route. */
@@ -36,8 +35,8 @@ export class CeExchange extends HttpExchange {
   route = 'unknown'
   /** The query string without its question mark. */
   query = ''
-  /** Runs the route with the checked query; `undefined` until the head of the request was accepted. */
-  work: ReturnType<CeRoute['prepare']> | undefined
+  /** The checked parameters of the query, after the head of the request was accepted. */
+  parameters: unknown
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(

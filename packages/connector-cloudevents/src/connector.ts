@@ -15,7 +15,7 @@ import type { Call, Connector, HttpRequest, HttpResponse, Route } from '@signalb
 
 import { CeExchange } from './ce-exchange.ts'
 import { contentMode, readEvents, unsupported } from './event/read-events.ts'
-import type { IncomingEvent } from './event/read-events.ts'
+import type { IncomingEvent } from './event/attributes.ts'
 import { resolveCeOptions } from './options.ts'
 import type { CeConnectorOptions, CeOutcome, ResolvedCeOptions } from './options.ts'
 import {
@@ -161,7 +161,7 @@ class CeSurface {
       whileClosing: () => route === sendResponse && this.environment.pending.size > 0,
       accept: (call) => {
         const { exchange } = call
-        exchange.work = route.prepare(exchange.query)
+        exchange.parameters = route.prepare(exchange.query)
         if (body === 'ignored') return undefined
         const { headers } = exchange.request
         if (contentMode(headers) === 'batch' && body !== 'events') {
@@ -176,7 +176,7 @@ class CeSurface {
         if (request.headers['content-length'] === undefined) this.#assertUseful(route, call, bytes.byteLength)
         return readEvents(contentMode(request.headers), request, bytes)
       },
-      run: async (call, events = []) => this.#run(call, events),
+      run: async (call, events = []) => this.#run(route, call, events),
     }
   }
 
@@ -188,12 +188,12 @@ class CeSurface {
     broker.authorize(needs.action, needs.types[0], '*')
   }
 
-  async #run(call: Call<CeExchange>, events: readonly IncomingEvent[]): Promise<void> {
+  async #run(route: CeRoute, call: Call<CeExchange>, events: readonly IncomingEvent[]): Promise<void> {
     const { environment } = this
     const { caller, exchange } = call
     const { identity, account } = caller
     const broker = caller.handle(this.#broker)
-    const answer = await exchange.work?.({
+    const answer = await route.run(exchange.parameters, {
       broker,
       identity,
       account,
@@ -218,6 +218,7 @@ class CeSurface {
         }
         return Math.min(this.#options.maxBodyBytes, MAX_PUSH_BYTES)
       },
+      // oxlint-disable-next-line require-yield -- there is nothing to parse in steps
       *read(_call, body) {
         return body
       },
@@ -236,12 +237,12 @@ class CeSurface {
   }
 
   async #finish(): Promise<void> {
-    const { failed, flusher, pending, relay, subscriptions } = this.environment
+    const { flusher, pending, relay, subscriptions } = this.environment
     flusher.flushAll()
     subscriptions.closeAll()
     pending.endAll({
       error: "the subscriber's server shut down before it answered; it may have executed the request",
     })
-    await relay?.close().catch((error: unknown) => failed(error))
+    await relay?.close().catch(this.#surface.failed)
   }
 }

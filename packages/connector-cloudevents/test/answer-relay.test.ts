@@ -11,9 +11,9 @@ import { until } from '@signalbox/testkit/until'
 
 import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { ceConnector } from '../src/index.ts'
-import type { CeServer } from './ce-server.ts'
-import type { Loose } from './loose.ts'
 import { event, openCe } from './ce-server.ts'
+import type { CeServer } from './ce-server.ts'
+import type { Loose } from './sse-client.ts'
 
 /** Whoever says its name is believed. */
 const byName: Authenticator = {

@@ -6,21 +6,21 @@ import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { abuseProtection, EndpointPolicy, openWebhooks } from '@signalbox/webhooks'
 import type { Webhooks } from '@signalbox/webhooks'
-import { mcpConnector } from '@signalbox/connector-mcp/fastify'
-import Fastify from 'fastify'
 import { onTestFinished } from 'vitest'
 
-import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { ceConnector } from '../src/fastify.ts'
 import { CE_PUSH_FORMATS } from '../src/index.ts'
-import type { Loose } from './loose.ts'
-import type { SseClient } from './sse-client.ts'
+import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { openSse } from './sse-client.ts'
+import type { Loose, SseClient } from './sse-client.ts'
+
+import Fastify from 'fastify'
 
 /** The envelope of an answer, and what came with it. */
 export interface CeAnswer {

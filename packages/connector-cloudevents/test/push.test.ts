@@ -4,7 +4,7 @@ import { isSignedWith, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, test } from 'vitest'
 
 import { openCe } from './ce-server.ts'
-import type { Loose } from './loose.ts'
+import type { Loose } from './sse-client.ts'
 
 async function call(
   base: string,

@@ -4,8 +4,8 @@ import { AdmissionControl } from '@signalbox/http-kit'
 import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
-import type { CeServer } from './ce-server.ts'
 import { openCe } from './ce-server.ts'
+import type { CeServer } from './ce-server.ts'
 import type { SseClient, SseMessage } from './sse-client.ts'
 
 const BODY = Buffer.from(JSON.stringify('x'.repeat(1_000_000)))

@@ -2,8 +2,8 @@ import { expect, test } from 'vitest'
 import { random } from '@signalbox/testkit/random'
 import { until } from '@signalbox/testkit/until'
 
-import type { CeServer } from './ce-server.ts'
 import { event, openCe } from './ce-server.ts'
+import type { CeServer } from './ce-server.ts'
 import type { SseClient } from './sse-client.ts'
 
 async function store({ user }: CeServer, count: number, first = 1): Promise<void> {

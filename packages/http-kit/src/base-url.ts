@@ -1,4 +1,4 @@
-import type { HttpRequest } from './http-message.ts'
+import type { HttpRequest } from './surface/http-message.ts'
 
 /** A server's URL as a client sees it. */
 export interface BaseUrl {

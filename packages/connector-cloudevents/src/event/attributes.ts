@@ -1,9 +1,16 @@
 import { createRequire } from 'node:module'
 
+import type { MessageInput, Tags } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type * as CloudEvents from 'cloudevents'
 
 import { CeError } from '../errors.ts'
+
+/** A received event, ready to be sent. */
+export interface IncomingEvent {
+  readonly subject: string | undefined
+  readonly message: MessageInput & { readonly body: Uint8Array; readonly tags: Tags }
+}
 
 /**
  * The JSON type of an attribute (CloudEvents JSON format 2.2). Every value that is no number and no boolean is a

@@ -1,19 +1,12 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import type { MessageInput, Tags } from '@signalbox/broker-core'
 import type { HttpRequest, Steps } from '@signalbox/http-kit'
 
 import { CeError } from '../errors.ts'
 import { assertAttributeName, assertAttributes, invalidEvent, MAX_ATTRIBUTES, tooManyAttributes } from './attributes.ts'
-import type { Attributes } from './attributes.ts'
+import type { Attributes, IncomingEvent } from './attributes.ts'
 import { tagsOf } from './event-tags.ts'
 import { readBatch, readStructured } from './structured-mode.ts'
-
-/** A received event, ready to be sent. */
-export interface IncomingEvent {
-  readonly subject: string | undefined
-  readonly message: MessageInput & { readonly body: Uint8Array; readonly tags: Tags }
-}
 
 /** Reads the events of a request. @throws CeError EVENT_INVALID */
 export function* readEvents(mode: ContentMode, request: HttpRequest, body: Buffer): Steps<readonly IncomingEvent[]> {

@@ -23,11 +23,10 @@ import {
   MAX_ATTRIBUTES,
   tooManyAttributes,
 } from './attributes.ts'
-import type { AttributeType } from './attributes.ts'
+import type { AttributeType, IncomingEvent } from './attributes.ts'
 import type { DataForm } from './data-form.ts'
 import { isJsonType } from './data-form.ts'
 import { isIntegerText, tagsOf } from './event-tags.ts'
-import type { IncomingEvent } from './read-events.ts'
 
 /** The most events in one batch. */
 const MAX_BATCH_EVENTS = 1_000

@@ -6,7 +6,7 @@ import type { Static, TObject } from 'typebox'
 
 import type { CeAnswer, CeExchange } from '../ce-exchange.ts'
 import { invalidParameters } from '../errors.ts'
-import type { IncomingEvent } from '../event/read-events.ts'
+import type { IncomingEvent } from '../event/attributes.ts'
 import type { ResolvedCeOptions } from '../options.ts'
 import type { Flusher } from '../sse/feed.ts'
 import type { Subscriptions } from '../sse/subscriptions.ts'
@@ -60,29 +60,21 @@ interface RouteSource<Query extends TObject> {
   run(query: Static<Query>, call: CeRouteCall): Promise<CeAnswer | undefined>
 }
 
-/** A route as the handler runs it. */
+/** A route as the surface runs it. */
 export interface CeRoute extends Omit<RouteSource<TObject>, 'run'> {
   readonly endsAtShutdown: boolean
-  /** Checks the query, and returns the rest of the call. @throws CeError PARAMETER_INVALID */
-  prepare(query: string): (call: CeRouteCall) => Promise<CeAnswer | undefined>
+  /** Checks the query, and returns its parameters for {@link run}. @throws CeError PARAMETER_INVALID */
+  prepare(query: string): unknown
+  run(parameters: unknown, call: CeRouteCall): Promise<CeAnswer | undefined>
 }
 
 /** Makes a route from its parts. One schema gives the type, the check and the documentation of its query. */
 export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>): CeRoute {
-  const read = compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS))
   return {
-    name: source.name,
-    method: source.method,
-    summary: source.summary,
-    body: source.body,
-    ...(source.needs === undefined ? {} : { needs: source.needs }),
+    ...source,
     endsAtShutdown: source.endsAtShutdown ?? false,
-    answer: source.answer,
     query: Type.Object({ ...source.query.properties, ...ignoredBeside(source.query) }, STRICT),
-    prepare(text) {
-      const query = read(text)
-      return (call) => source.run(query, call)
-    },
+    prepare: compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS)),
   }
 }
 

@@ -7,7 +7,7 @@ import { Type } from 'typebox'
 
 import type { CeAnswer } from '../ce-exchange.ts'
 import { invalidParameters } from '../errors.ts'
-import type { IncomingEvent } from '../event/read-events.ts'
+import type { IncomingEvent } from '../event/attributes.ts'
 import { ANSWERS } from './answers.ts'
 import { defineCeRoute, eventChannel, seconds, STRICT } from './route.ts'
 

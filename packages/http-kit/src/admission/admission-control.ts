@@ -1,9 +1,7 @@
-import { Account, ANONYMOUS_ACCOUNT } from './account.ts'
+import { DEFAULT_LIMITS, effectiveLimits, usedShare } from './limits.ts'
 import type { AccountLimits, AdmissionLimits, EffectiveLimits } from './limits.ts'
-import { DEFAULT_LIMITS, effectiveLimits } from './limits.ts'
-import { MemoryWatermark } from './memory-watermark.ts'
-import type { LimitName } from './refusal.ts'
 import { Refusal } from './refusal.ts'
+import type { LimitName } from './refusal.ts'
 
 /** A refusal of a caller by a limit. */
 export interface LimitEvent {
@@ -243,4 +241,87 @@ function limitText(limit: LimitName, most: number, anonymous: boolean): string {
   // The limit of an anonymous caller derives from the limit of the process.
   const by = anonymous && limit !== 'caller_rate' ? setting.replace('CALLER', 'PROCESS') : setting
   return `${whose} has reached its limit of ${most} ${what} (${by}); finish some first, or try again later`
+}
+
+/** The prefix of the accounts of anonymous callers, before the network address. */
+export const ANONYMOUS_ACCOUNT = 'address:'
+
+/** The resources in use by one caller: a ClientID, or the network address of anonymous callers. */
+export class Account {
+  /** `client:{ClientID}` or `address:{network}`. */
+  readonly key: string
+  readonly anonymous: boolean
+  requests = 0
+  bodyBytes = 0
+  streams = 0
+  unreadBytes = 0
+  /** `true` after the account was dropped; a new account then counts for its key. */
+  forgotten = false
+  #tokens = Number.NaN
+  #refilledAt = 0
+
+  constructor(key: string, anonymous: boolean) {
+    this.key = key
+    this.anonymous = anonymous
+  }
+
+  /**
+   * Returns `true` if the account holds no resource and can be dropped. Its token bucket is full again after two
+   * seconds.
+   */
+  isIdle(now: number): boolean {
+    return (
+      this.requests === 0 &&
+      this.bodyBytes === 0 &&
+      this.streams === 0 &&
+      this.unreadBytes === 0 &&
+      now - this.#refilledAt > 2_000
+    )
+  }
+
+  /**
+   * Takes a token from a bucket that gains `rate` tokens a second and holds twice as many.
+   * @returns 0, or the milliseconds until there is a token
+   */
+  takeToken(rate: number, now: number): number {
+    const most = Math.max(1, rate * 2)
+    const gained = Number.isNaN(this.#tokens) ? most : this.#tokens + ((now - this.#refilledAt) / 1000) * rate
+    this.#tokens = Math.min(most, gained)
+    this.#refilledAt = now
+    if (this.#tokens < 1) return Math.ceil(((1 - this.#tokens) / rate) * 1000)
+    this.#tokens--
+    return 0
+  }
+}
+
+/** The age up to which a measurement is reused, in ms. A measurement takes about 20 µs. */
+const SAMPLE_MS = 250
+
+/** Checks if memory use is above the watermark. */
+class MemoryWatermark {
+  readonly #measure: () => number
+  #percent: number
+  #sampledAt = Number.NEGATIVE_INFINITY
+  #exceeded = false
+
+  /** @param percent The watermark in percent; 0 means no watermark */
+  constructor(percent: number, measure: () => number = usedShare) {
+    this.#percent = percent
+    this.#measure = measure
+  }
+
+  set percent(percent: number) {
+    this.#percent = percent
+    this.#sampledAt = Number.NEGATIVE_INFINITY
+  }
+
+  get exceeded(): boolean {
+    if (this.#percent === 0) return false
+    const now = performance.now()
+    if (now - this.#sampledAt >= SAMPLE_MS) {
+      this.#sampledAt = now
+      this.#exceeded = this.#measure() * 100 > this.#percent
+    }
+    return this.#exceeded
+  }
 }

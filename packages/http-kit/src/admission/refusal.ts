@@ -1,3 +1,5 @@
+import type { OutgoingHttpHeaders } from 'node:http'
+
 /** The reason for which a request was refused before its handler ran. */
 export type RefusalReason =
   /** The Origin header names a site that is not trusted. */
@@ -31,7 +33,7 @@ export const LIMIT_NAMES = [
 export type LimitName = (typeof LIMIT_NAMES)[number]
 
 /** Optional parts of a {@link Refusal}. */
-export interface RefusalDetails {
+interface RefusalDetails {
   /** The most bytes that the body may have. */
   readonly maxBodyBytes?: number
   readonly limit?: LimitName
@@ -94,4 +96,41 @@ const STATUS: Readonly<Record<RefusalReason, number>> = {
   shutting_down: 503,
   limit: 429,
   body_too_large: 413,
+}
+
+/** The error codes of refusals, on surfaces that answer with an HTTP status and a code. */
+export type RestRefusalCode =
+  | 'ORIGIN_REFUSED'
+  | 'UNAUTHENTICATED'
+  | 'SHUTTING_DOWN'
+  | 'TOO_MANY_REQUESTS'
+  | 'BODY_TOO_LARGE'
+
+const CODES: Readonly<Record<RefusalReason, RestRefusalCode>> = {
+  origin: 'ORIGIN_REFUSED',
+  host: 'ORIGIN_REFUSED',
+  cross_site: 'ORIGIN_REFUSED',
+  unauthenticated: 'UNAUTHENTICATED',
+  starting: 'SHUTTING_DOWN',
+  shutting_down: 'SHUTTING_DOWN',
+  limit: 'TOO_MANY_REQUESTS',
+  body_too_large: 'BODY_TOO_LARGE',
+}
+
+/** A refusal on a surface that answers with an HTTP status and a code. */
+export interface RestRefusal {
+  readonly code: RestRefusalCode
+  /** The limit that was reached: its name, or the most bytes of a body. */
+  readonly details: { readonly limit?: LimitName | number }
+  /** `WWW-Authenticate` (RFC 6750) and `Retry-After`, where they apply. */
+  readonly headers: OutgoingHttpHeaders
+}
+
+/** Converts a refusal for a surface that answers with an HTTP status and a code. */
+export function restRefusal({ limit: name, maxBodyBytes, reason, retryAfterSeconds }: Refusal): RestRefusal {
+  const limit = name ?? maxBodyBytes
+  const headers: OutgoingHttpHeaders = {}
+  if (reason === 'unauthenticated') headers['WWW-Authenticate'] = 'Bearer realm="signalbox"'
+  if (retryAfterSeconds !== undefined) headers['Retry-After'] = String(retryAfterSeconds)
+  return { code: CODES[reason], details: limit === undefined ? {} : { limit }, headers }
 }

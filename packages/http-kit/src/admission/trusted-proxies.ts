@@ -1,7 +1,7 @@
 import { BlockList, isIP } from 'node:net'
 
-import type { AuthenticationRequest } from '../authenticator.ts'
-import type { HttpRequest } from '../http-message.ts'
+import type { AuthenticationRequest } from '../authentication/authenticator.ts'
+import type { HttpRequest } from '../surface/http-message.ts'
 
 /** The longest forwarding header that is read, in characters. */
 const MAX_HEADER = 2_048

@@ -2,19 +2,14 @@ import { hash } from 'node:crypto'
 
 import type { JWTPayload, JWTVerifyOptions } from 'jose'
 
-import type { AuthenticationRequest, Authenticator, Identity } from '../authenticator.ts'
-import { AuthenticationError } from '../errors.ts'
-import { authorizationHeader, bearerToken } from './bearer-token.ts'
-import type { OAuthTokenOptions } from './identity.ts'
-import { identityOf } from './identity.ts'
-import { jose } from './jose.ts'
-import { keySetFile, publicKeyFile, secretFile } from './key-files.ts'
-import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
-import type { KeyUrlTimes } from './key-url.ts'
-import { KeyUrl } from './key-url.ts'
-import { secretKey } from './secret.ts'
+import { AuthenticationError, unusable } from '../errors.ts'
 import type { ResolveHost } from '../names/name-resolver.ts'
-import { VerifiedTokens } from './verified-tokens.ts'
+import { actionsOf, isRole, scopesOf } from './authenticator.ts'
+import type { AuthenticationRequest, Authenticator, Identity, Role } from './authenticator.ts'
+import { KeyUrl } from './key-url.ts'
+import type { KeyUrlTimes } from './key-url.ts'
+import { jose, keySetFile, publicKeyFile, secretFile, secretKey } from './keys.ts'
+import type { FindKey, KeyEvents, KeySource } from './keys.ts'
 
 /** Allowed difference between the clocks of issuer and server, in seconds. */
 const LEEWAY_SECONDS = 5
@@ -222,4 +217,145 @@ const CLAIM_REASONS: Readonly<Record<string, string>> = {
   iss: 'it is of another issuer (iss)',
   exp: 'it has no valid end (exp)',
   nbf: 'it is not valid yet (nbf)',
+}
+
+/** The longest Authorization header that is read, in characters. */
+const MAX_LENGTH = 8_192
+
+const BEARER = /^Bearer +([^\s,]+)$/i
+
+/**
+ * Returns the only Authorization header of a request. Two headers are rejected: this server and a proxy might each
+ * use a different one.
+ * @throws AuthenticationError
+ */
+function authorizationHeader({ headers, rawHeaders }: AuthenticationRequest): string {
+  const { authorization } = headers
+  if (authorization === undefined) throw new AuthenticationError('the request has no Authorization header')
+  if (count(rawHeaders, 'authorization') > 1) throw unusable('the request has several Authorization headers; send one')
+  if (authorization.length > MAX_LENGTH)
+    throw unusable(`the Authorization header is longer than ${MAX_LENGTH} characters`)
+  return authorization
+}
+
+/**
+ * Returns the token of an Authorization header (RFC 6750, section 2.1).
+ * @throws AuthenticationError unless the header has the form `Bearer TOKEN`
+ */
+function bearerToken(authorization: string): string {
+  const token = BEARER.exec(authorization)?.[1]
+  if (token === undefined) throw unusable('the Authorization header is not of the form Bearer TOKEN')
+  return token
+}
+
+function count(rawHeaders: readonly string[], name: string): number {
+  let found = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const header = rawHeaders[i]
+    if (header !== undefined && header.length === name.length && header.toLowerCase() === name) found++
+  }
+  return found
+}
+
+/** Time that a verification is cached, in ms. */
+const MAX_AGE_MS = 300_000
+
+const DEFAULT_LIMIT = 10_000
+
+interface Verified {
+  readonly identity: Identity
+  /** Milliseconds since the epoch. */
+  readonly until: number
+}
+
+/** Recently verified tokens, by their hash. The tokens are not stored. */
+class VerifiedTokens {
+  readonly #limit: number
+  /** Entries in the order of verification. */
+  readonly #tokens = new Map<string, Verified>()
+
+  /** @param limit The most tokens that are cached; the oldest is dropped for a new one */
+  constructor(limit = DEFAULT_LIMIT) {
+    this.#limit = limit
+  }
+
+  get size(): number {
+    return this.#tokens.size
+  }
+
+  get(hash: string): Identity | undefined {
+    const verified = this.#tokens.get(hash)
+    if (verified === undefined) return undefined
+    if (Date.now() < verified.until) return verified.identity
+    this.#tokens.delete(hash)
+    return undefined
+  }
+
+  add(hash: string, identity: Identity): void {
+    const { expiresAt = 0 } = identity
+    this.#tokens.delete(hash)
+    this.#tokens.set(hash, { identity, until: Math.min(expiresAt, Date.now() + MAX_AGE_MS) })
+    if (this.#tokens.size <= this.#limit) return
+    const [oldest] = this.#tokens.keys()
+    if (oldest !== undefined) this.#tokens.delete(oldest)
+  }
+
+  clear(): void {
+    this.#tokens.clear()
+  }
+}
+
+/** The claims that may name the caller; the first that is present is used. */
+const CLIENT_CLAIMS = ['ClientID', 'client_id', 'sub'] as const
+
+/** The same for access tokens of OAuth: all users of one program have its `client_id`. */
+const USER_CLAIMS = ['ClientID', 'sub', 'client_id'] as const
+
+/** Options for the access tokens of an authorization server (OAuth 2.1). */
+export interface OAuthTokenOptions {
+  /** A text that the authorization server puts before each scope. A scope without it is accepted too. @default '' */
+  readonly scopePrefix?: string
+}
+
+const TIME_CLAIMS = ['exp', 'nbf', 'iat'] as const
+
+/** The last second of JavaScript's time. JSON text such as 1e400 is Infinity: a token without an end. */
+const MAX_SECONDS = 8_640_000_000_000
+
+const CLIENT_ID = /^[\x21-\x7e]{1,256}$/
+
+/**
+ * Returns the caller that verified claims name.
+ * @param oauth Makes scopes restrict the caller
+ * @throws AuthenticationError without a ClientID of 1 to 256 visible ASCII characters, or with an unusable time
+ */
+function identityOf(claims: JWTPayload, oauth?: OAuthTokenOptions): Identity {
+  for (const name of TIME_CLAIMS) {
+    const time = claims[name]
+    if (time === undefined || (typeof time === 'number' && Math.abs(time) <= MAX_SECONDS)) continue
+    throw unusable(`the claim ${name} is not a time in seconds; it must be at most ${MAX_SECONDS}`)
+  }
+  const names = oauth === undefined ? CLIENT_CLAIMS : USER_CLAIMS
+  const claim = names.find((name) => claims[name] !== undefined)
+  if (claim === undefined)
+    throw unusable(`the token does not name its caller; it must have one of the claims ${names.join(', ')}`)
+  const clientId = claims[claim]
+  if (typeof clientId !== 'string' || !CLIENT_ID.test(clientId)) {
+    throw unusable(`the claim ${claim} is not 1 to 256 visible ASCII characters`)
+  }
+  const actions = oauth && actionsOf(scopesOf(claims, oauth.scopePrefix ?? ''))
+  // The user's roles must not reach a program that the user has allowed less.
+  const roles = actions === undefined || actions.has('manage') ? rolesOf(claims['roles']) : []
+  return {
+    clientId,
+    ...(claims.exp === undefined ? {} : { expiresAt: claims.exp * 1000 }),
+    ...(roles.length > 0 ? { roles } : {}),
+    ...(actions === undefined ? {} : { actions }),
+  }
+}
+
+/** Reads an array, or names separated by spaces. Ignores unknown roles, which may belong to other systems. */
+function rolesOf(claim: unknown): readonly Role[] {
+  const names: readonly unknown[] = typeof claim === 'string' ? claim.split(' ') : Array.isArray(claim) ? claim : []
+  return names.filter((name): name is Role => typeof name === 'string' && isRole(name))
 }

@@ -1,10 +1,8 @@
 import { download } from '../download.ts'
 import { resolveBySystem } from '../names/name-resolver.ts'
 import type { ResolveHost } from '../names/name-resolver.ts'
-import { keySetAlgorithms } from './algorithms.ts'
-import { jose } from './jose.ts'
-import { parseKeySet } from './key-set.ts'
-import type { FindKey, KeyEvents, KeySource } from './key-source.ts'
+import { jose, keySetAlgorithms, parseKeySet } from './keys.ts'
+import type { FindKey, KeyEvents, KeySource } from './keys.ts'
 
 /** Times of a key set behind a URL. */
 export interface KeyUrlTimes {

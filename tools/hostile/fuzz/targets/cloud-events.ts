@@ -7,7 +7,7 @@ import * as fc from 'fast-check'
 
 import { CeError } from '../../../../packages/connector-cloudevents/src/errors.ts'
 import { contentMode, readEvents } from '../../../../packages/connector-cloudevents/src/event/read-events.ts'
-import type { IncomingEvent } from '../../../../packages/connector-cloudevents/src/event/read-events.ts'
+import type { IncomingEvent } from '../../../../packages/connector-cloudevents/src/event/attributes.ts'
 import { FORMS_TAG } from '../../../../packages/connector-cloudevents/src/event/event-tags.ts'
 import { cloudEventText } from '../../../../packages/connector-cloudevents/src/event/event-text.ts'
 import { readBatch, readStructured } from '../../../../packages/connector-cloudevents/src/event/structured-mode.ts'

@@ -1,0 +1,260 @@
+import { Buffer } from 'node:buffer'
+import type { OutgoingHttpHeaders } from 'node:http'
+
+import type { Refusal, RefusedOutcome } from '../admission/refusal.ts'
+import type { RequestHold } from '../admission/request-hold.ts'
+import { refuseBody } from './body.ts'
+import { fairTurns } from './fair-turns.ts'
+import type { Steps } from './fair-turns.ts'
+import type { HttpConnection, HttpRequest, HttpResponse } from './http-message.ts'
+import type { Settlement, Settlements, UndeliveredAnswer } from './settlements.ts'
+import { countInTurns, writeInTurns } from './text-parts.ts'
+import type { LongAnswer, TextParts } from './text-parts.ts'
+
+/** Leased messages in an answer, which are settled after it. */
+export interface Unsettled {
+  readonly settlements: Settlements
+  readonly settlement: Settlement
+}
+
+/** Time without reading after which a reader's connection is closed, in ms. */
+export const STALLED_MS = 30_000
+
+const HOLD = Symbol('request hold')
+
+/** The hold is stored on the response, so that one listener serves all requests. */
+interface HeldResponse extends HttpResponse {
+  [HOLD]?: RequestHold
+}
+
+function closed(this: HeldResponse): void {
+  this[HOLD]?.release()
+}
+
+/** One HTTP request and its answer. Each surface implements its protocol. */
+export abstract class HttpExchange {
+  readonly request: HttpRequest
+  readonly response: HttpResponse
+  readonly startedAt = performance.now()
+  protected readonly moreHeaders: OutgoingHttpHeaders | undefined
+  #hold: RequestHold | undefined
+  #stalledMs = STALLED_MS
+  #answered = false
+  /** The writes that the reader did not read at once. The first one starts the watch. */
+  #writes = 0
+  #isWatched = false
+
+  /** @param moreHeaders Headers that are added to the answer, such as the CORS headers of a host */
+  constructor(request: HttpRequest, response: HttpResponse, moreHeaders: OutgoingHttpHeaders | undefined) {
+    this.request = request
+    this.response = response
+    this.moreHeaders = moreHeaders
+  }
+
+  /** Answers a request that is not admitted, or whose body is refused. */
+  abstract refuse(refusal: Refusal): void
+
+  /** Answers with the surface's internal error. The cause is in the log. */
+  abstract crash(cause: unknown): void
+
+  /** Answers an error that a step of the request threw. @throws an error that the protocol does not know: a bug */
+  answerThrown(error: unknown): void {
+    throw error
+  }
+
+  /** Answers 404 for an unknown path. */
+  notFound(): void {
+    if (!this.begin()) return
+    const headers = { ...this.moreHeaders, 'Content-Type': 'text/plain; charset=utf-8' }
+    this.sendRefusal(404, headers, '404 page not found\n')
+    this.ended('error')
+  }
+
+  /** Answers 405 for a path that has these methods only. */
+  refuseMethod(allowed: readonly string[]): void {
+    if (!this.begin()) return
+    this.sendRefusal(405, { ...this.moreHeaders, Allow: allowed.join(', ') }, '')
+    this.ended('error')
+  }
+
+  /** Reports the outcome of the request, once. */
+  protected ended(_outcome: RefusedOutcome): void {}
+
+  /** `true` if the client disconnected. */
+  get abandoned(): boolean {
+    return this.response.destroyed
+  }
+
+  /** `true` if an answer was started or given. */
+  get answered(): boolean {
+    return this.#answered
+  }
+
+  /** Seconds since the request's head arrived. */
+  get seconds(): number {
+    return (performance.now() - this.startedAt) / 1000
+  }
+
+  /** The resources that the request holds of its caller's limits; `undefined` until it is admitted. */
+  get hold(): RequestHold | undefined {
+    return this.#hold
+  }
+
+  /**
+   * Releases the resources of the request when its response is closed.
+   * @param stalledMs Time without reading after which the reader's connection is closed, in ms
+   */
+  admit(hold: RequestHold, stalledMs = STALLED_MS): void {
+    this.#hold = hold
+    this.#stalledMs = stalledMs
+    const response: HeldResponse = this.response
+    response[HOLD] = hold
+    if (response.closed) hold.release()
+    else response.on('close', closed)
+  }
+
+  /**
+   * Keeps the resources of the request after its response is closed, for a connection that was upgraded.
+   * @returns a function that releases them; call it once
+   */
+  outliveResponse(): () => void {
+    this.response.off('close', closed)
+    return () => this.#hold?.release()
+  }
+
+  /** Claims the answer. Returns `false` if the request is answered already. */
+  protected begin(): boolean {
+    if (this.#answered) return false
+    this.#answered = true
+    return true
+  }
+
+  /** Writes an answer after {@link begin}, and bounds the time that a reader may leave it unread. */
+  protected send(status: number, headers: OutgoingHttpHeaders, text: string, unsettled?: Unsettled): void {
+    headers['Content-Length'] = Buffer.byteLength(text)
+    headers['X-Content-Type-Options'] = 'nosniff'
+    this.response.writeHead(status, headers)
+    this.sendLast(text, unsettled)
+  }
+
+  /**
+   * Writes a long answer after {@link begin}, in pieces between which other requests run. Call {@link chargeLong} first.
+   * The messages in an answer that cannot be completed are rolled back.
+   */
+  protected sendLong(status: number, headers: OutgoingHttpHeaders, text: TextParts, unsettled?: Unsettled): void {
+    this.#inPieces(text, unsettled, async (answer) => {
+      headers['Content-Length'] = await countInTurns(text, answer)
+      headers['X-Content-Type-Options'] = 'nosniff'
+      if (!this.abandoned) this.response.writeHead(status, headers)
+    })
+  }
+
+  /** Ends an answer whose head is written with a long text, as {@link sendLong} does. */
+  protected sendLongLast(text: TextParts, unsettled?: Unsettled): void {
+    this.#inPieces(text, unsettled, async () => {})
+  }
+
+  /** Counts the bytes of a long answer for the caller until it is written. Returns the refusal if a limit is reached. */
+  chargeLong(text: TextParts): Refusal | undefined {
+    return this.#hold?.charge(text.heldBytes)
+  }
+
+  /** Does dear work for the request in turns with other callers. The request counts until the work is done. */
+  async inTurns<T>(steps: Steps<T>): Promise<T> {
+    const hold = this.#hold
+    hold?.retain()
+    try {
+      return await fairTurns.steps(hold?.account.key ?? '', steps)
+    } finally {
+      hold?.release()
+    }
+  }
+
+  #inPieces(text: TextParts, unsettled: Unsettled | undefined, begin: (answer: LongAnswer) => Promise<void>): void {
+    const { response } = this
+    const account = this.#hold?.account.key ?? ''
+    const answer: LongAnswer = { response, account, onUnread: () => this.#watchReader() }
+    const write = async (): Promise<Uint8Array | undefined> => {
+      await begin(answer)
+      return this.abandoned ? undefined : writeInTurns(text, answer)
+    }
+    const undelivered = unsettled?.settlements.begin(response, unsettled.settlement)
+    write()
+      .then((last) => {
+        if (last === undefined) undelivered?.abandon()
+        else this.#sendLast(last, undelivered)
+      })
+      .catch(() => {
+        // A partly written answer cannot be completed.
+        undelivered?.abandon()
+        response.destroy()
+      })
+  }
+
+  /** Ends an answer whose head is written. */
+  protected sendLast(text: string | Uint8Array, unsettled?: Unsettled): void {
+    const undelivered = unsettled?.settlements.begin(this.response, unsettled.settlement)
+    // Without a connection, the messages were rolled back.
+    if (undelivered !== undefined || unsettled === undefined) this.#sendLast(text, undelivered)
+  }
+
+  #sendLast(text: string | Uint8Array, undelivered: UndeliveredAnswer | undefined): void {
+    const { response } = this
+    if (undelivered === undefined) response.end(text)
+    else undelivered.deliver(text)
+    if (response.writableLength > 0) this.#watchReader()
+  }
+
+  /** Writes an answer after {@link begin}, to a request whose body may be unread. */
+  protected sendRefusal(status: number, headers: OutgoingHttpHeaders, text: string): void {
+    refuseBody(this.request, this.response, status, { ...headers, 'X-Content-Type-Options': 'nosniff' }, text)
+  }
+
+  /** Counts unread bytes, and closes the connection of a reader that reads no byte within the time-out. */
+  #watchReader(): void {
+    const { response } = this
+    const hold = this.#hold
+    let waiting = response.writableLength
+    if (hold?.setUnread(waiting) === false) {
+      response.destroy()
+      return
+    }
+    this.#writes++
+    if (this.#isWatched) return
+    this.#isWatched = true
+    const { socket } = this.request
+    let queued = queuedBytes(socket)
+    let writes = this.#writes
+    const timer = setInterval(() => {
+      const left = response.writableLength
+      const stillQueued = queuedBytes(socket)
+      if (left > 0 && left >= waiting && stillQueued === queued && writes === this.#writes) response.destroy()
+      writes = this.#writes
+      waiting = left
+      queued = stillQueued
+      hold?.setUnread(left)
+    }, this.#stalledMs)
+    timer.unref()
+    response.once('close', () => clearInterval(timer))
+  }
+}
+
+/**
+ * Returns the number of bytes of a socket that the operating system has not accepted yet. Node counts an answer as
+ * unwritten until its last byte is accepted, so only this number distinguishes a slow reader from a stalled one.
+ * Node's socket time-out uses it too, but with TLS the number of the underlying connection is needed. Returns 0 if
+ * the Node version has neither.
+ */
+function queuedBytes(socket: HttpConnection): number {
+  const handle = memberOf(socket, '_handle')
+  return sizeOf(handle) + sizeOf(memberOf(handle, '_parent'))
+}
+
+function sizeOf(handle: unknown): number {
+  const size = memberOf(handle, 'writeQueueSize')
+  return typeof size === 'number' ? size : 0
+}
+
+function memberOf(object: unknown, name: string): unknown {
+  return typeof object === 'object' && object !== null ? Reflect.get(object, name) : undefined
+}

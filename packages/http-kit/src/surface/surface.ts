@@ -1,0 +1,216 @@
+import type { Buffer } from 'node:buffer'
+
+import { OrderedSet } from '@signalbox/broker-core/internal'
+
+import type { HeldBytes } from '../admission/request-hold.ts'
+import { failureHook } from './connector.ts'
+import type { FailureHooks } from './connector.ts'
+import { Endpoint, LARGE_BODY_BYTES } from './endpoint.ts'
+import type { ConnectionCaller, EndpointOptions } from './endpoint.ts'
+import { allSteps } from './fair-turns.ts'
+import type { Steps } from './fair-turns.ts'
+import type { HttpExchange } from './http-exchange.ts'
+import type { HttpRequest } from './http-message.ts'
+import { InFlight } from './in-flight.ts'
+import { Settlements } from './settlements.ts'
+
+/**
+ * One operation of a surface. The surface runs its steps in this order, and answers what a step throws through
+ * {@link HttpExchange.answerThrown}. A step that answers the request ends it.
+ */
+export interface Route<E extends HttpExchange, Input = unknown> {
+  /** If `true`, requests are admitted during a shutdown too, because they help others to finish. @default never */
+  whileClosing?(): boolean
+  /** `true` if the call ends at once when the surface closes, as a long poll does. @default false */
+  readonly endsAtShutdown?: boolean
+  /**
+   * Checks the head of an admitted request. Returns the most bytes that its body may have; `undefined` discards the
+   * body, and {@link run} gets no input.
+   */
+  accept?(call: Call<E>): number | undefined
+  /** Parses the body: a large one in turns with the bodies of other callers. @default no body is read */
+  read?(call: Call<E>, body: Buffer): Steps<Input>
+  /**
+   * Executes the call, and answers it. A call counts as running until the returned promise is settled.
+   * @param input The parsed body; `undefined` for a request without one
+   */
+  run(call: Call<E>, input: Input | undefined): void | Promise<unknown>
+}
+
+/** The options of a {@link Surface}, which connectors take from their own. */
+export interface SurfaceOptions extends Omit<EndpointOptions, 'failed'> {
+  readonly hooks: FailureHooks
+  /** Time between an answer with leased messages and their settlement, in ms. @default 0 */
+  readonly settleGraceMs?: number
+  /** Ends the work of the connector that is not a call of {@link Surface.serve}, as the calls are ended. */
+  drain?(graceMs: number): Promise<unknown>
+  /** Releases the parts of the connector after its last call. */
+  finish?(): Promise<void>
+}
+
+/** Time for an ended call to answer, in ms. */
+const LAST_MS = 1_000
+
+/** Time for unwritten answers with leased messages when the surface closes, in ms. */
+const LAST_ANSWERS_MS = 1_000
+
+/**
+ * An HTTP surface: owns each request from its head to its answer, counts the running calls, and ends them in order.
+ * A connector is its routes, and an exchange that answers in its protocol.
+ */
+export class Surface {
+  /** The leased messages of written answers. */
+  readonly settlements: Settlements
+  readonly #options: SurfaceOptions
+  readonly #endpoint: Endpoint
+  readonly #running = new OrderedSet<Call>()
+  readonly #inFlight = new InFlight()
+  #closed: Promise<void> | undefined
+
+  /** @throws RangeError for an invalid trusted origin */
+  constructor(options: SurfaceOptions) {
+    this.#options = options
+    this.#endpoint = new Endpoint({ ...options, failed: failureHook(options.hooks) })
+    this.settlements = new Settlements(options.settleGraceMs ?? 0, this.failed)
+  }
+
+  /** Reports a failure that no client sees, with the request if it is known. Never throws. */
+  readonly failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
+
+  /** Returns a count of bytes that work for a caller holds apart from its requests. */
+  heldBytes(account: string): HeldBytes {
+    return this.#endpoint.heldBytes(account)
+  }
+
+  /**
+   * Serves a request.
+   * @param found The route; the methods of the path if it has no route for the request's; `undefined` for an unknown path
+   */
+  serve<E extends HttpExchange, Input>(exchange: E, found: Route<E, Input> | readonly string[] | undefined): void {
+    if (this.settlements.size > 0) this.settlements.nextRequest(exchange.request.socket)
+    if (found === undefined) exchange.notFound()
+    else if ('run' in found) {
+      const begin = (_exchange: E, caller: ConnectionCaller): void => this.#begin(new Call(exchange, caller, found))
+      this.#endpoint.admit(exchange, begin, found.whileClosing?.())
+    } else exchange.refuseMethod(found)
+  }
+
+  #begin<E extends HttpExchange, Input>(call: Call<E, Input>): void {
+    const { exchange, route } = call
+    const limit = route.accept?.(call)
+    if (exchange.answered) return
+    if (limit !== undefined) this.#endpoint.readBody(exchange, limit, (_exchange, body) => this.#read(call, body))
+    else {
+      exchange.request.resume()
+      this.#run(call, undefined)
+    }
+  }
+
+  #read<E extends HttpExchange, Input>(call: Call<E, Input>, body: Buffer): void | Promise<void> {
+    const steps = call.route.read?.(call, body)
+    if (steps === undefined) return
+    if (body.byteLength <= LARGE_BODY_BYTES) this.#run(call, allSteps(steps))
+    else return call.exchange.inTurns(steps).then((input) => this.#run(call, input))
+  }
+
+  #run<E extends HttpExchange, Input>(call: Call<E, Input>, input: Input | undefined): void {
+    const { exchange, route } = call
+    if (exchange.answered) return
+    const running = route.run(call, input)
+    if (!(running instanceof Promise)) return
+    this.#inFlight.begin()
+    exchange.hold?.retain()
+    const entry = this.#running.add(call)
+    const finish = (): void => {
+      call.finish()
+      entry.remove()
+      this.#inFlight.finish()
+      exchange.hold?.release()
+    }
+    running.then(finish, (error: unknown) => {
+      this.#endpoint.fail(exchange, error)
+      finish()
+    })
+  }
+
+  /**
+   * Refuses new requests. Ends long polls at once, gives the other calls `graceMs` to finish, and then ends them.
+   * Idempotent: later calls wait for the first.
+   */
+  close(graceMs: number): Promise<void> {
+    this.#endpoint.close()
+    this.#closed ??= this.#shutDown(graceMs)
+    return this.#closed
+  }
+
+  async #shutDown(graceMs: number): Promise<void> {
+    await Promise.all([this.#endCalls(graceMs), this.#options.drain?.(graceMs)])
+    await this.#options.finish?.()
+    await this.settlements.close(LAST_ANSWERS_MS)
+  }
+
+  async #endCalls(graceMs: number): Promise<void> {
+    for (const call of this.#running.members()) if (call.route.endsAtShutdown === true) call.end('shutdown')
+    if (await this.#inFlight.idleWithin(graceMs)) return
+    for (const call of this.#running.members()) call.end('shutdown')
+    await this.#inFlight.idleWithin(LAST_MS)
+  }
+}
+
+/** The `reason` of an aborted signal: the call ended before it had a result. */
+export class CallEnded extends Error {
+  override readonly name = 'CallEnded'
+  readonly reason: 'disconnected' | 'shutdown'
+
+  constructor(reason: 'disconnected' | 'shutdown') {
+    super(reason === 'disconnected' ? 'the client disconnected' : 'the server is shutting down; try again')
+    this.reason = reason
+  }
+}
+
+/** An admitted request and its caller. */
+export class Call<E extends HttpExchange = HttpExchange, Input = unknown> {
+  readonly exchange: E
+  readonly caller: ConnectionCaller
+  readonly route: Route<E, Input>
+  #controller: AbortController | undefined
+  #onClose: (() => void) | undefined
+  #ended: CallEnded['reason'] | undefined
+  #finished = false
+
+  constructor(exchange: E, caller: ConnectionCaller, route: Route<E, Input>) {
+    this.exchange = exchange
+    this.caller = caller
+    this.route = route
+  }
+
+  /**
+   * Aborted with a CallEnded when the result is not needed any more. Created on first use, because most calls finish
+   * without it.
+   */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const { response } = this.exchange
+      this.#controller = new AbortController()
+      if (response.destroyed) this.#ended ??= 'disconnected'
+      if (this.#ended !== undefined) this.#controller.abort(new CallEnded(this.#ended))
+      else if (!this.#finished) {
+        this.#onClose = () => this.end('disconnected')
+        response.once('close', this.#onClose)
+      }
+    }
+    return this.#controller.signal
+  }
+
+  end(reason: CallEnded['reason']): void {
+    if (this.#finished) return
+    this.#ended ??= reason
+    this.#controller?.abort(new CallEnded(reason))
+  }
+
+  /** Marks the call as finished. Its signal is not aborted any more. */
+  finish(): void {
+    this.#finished = true
+    if (this.#onClose !== undefined) this.exchange.response.off('close', this.#onClose)
+  }
+}
