@@ -2,7 +2,7 @@ import { BrokerError } from './errors.ts'
 import { mostSimilar, shownText } from './text.ts'
 
 /** The allowed types of an option. `any` leaves the check to the function that uses it. */
-type OptionType = 'text' | 'number' | 'boolean' | 'function' | 'object' | 'texts' | 'any'
+export type OptionType = 'text' | 'number' | 'boolean' | 'function' | 'object' | 'texts' | 'any'
 
 /** The type of every option of `T`, so that an option without one does not compile. */
 export type OptionTypes<T> = Readonly<Record<keyof T, OptionType>>

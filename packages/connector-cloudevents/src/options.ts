@@ -1,14 +1,6 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { ConnectorOptions } from '@signalbox/http-kit'
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkOptions } from '@signalbox/broker-core/internal'
-import {
-  anonymousAuthenticator,
-  CONNECTOR_OPTION_TYPES,
-  DEFAULT_MAX_BODY_BYTES,
-  SSE_KEEPALIVE_MS,
-} from '@signalbox/http-kit'
-import type { HttpRequest } from '@signalbox/http-kit'
+import type { ConnectorOptions, HttpRequest, OptionRules, Resolved } from '@signalbox/http-kit'
+import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { PushSubscriptions } from './push/push-subscriptions.ts'
 
@@ -96,71 +88,35 @@ export interface CeConnectorOptions extends ConnectorOptions {
   readonly hooks?: CeHooks
 }
 
-/** Options of the Fastify plugin, and options without a default. */
-type Unresolved = 'drainMs' | 'runHostHooks' | 'bindHost' | 'frontDoor' | 'system' | 'push'
+/** The longest timeout of a command or query, in seconds. */
+export const MAX_TIMEOUT_SECONDS = 3600
 
-export type ResolvedCeOptions = Required<Omit<CeConnectorOptions, Unresolved>> &
-  Pick<CeConnectorOptions, 'bindHost' | 'frontDoor' | 'system' | 'push'>
+const HOOKS: CeHooks = {}
 
-const OPTION_TYPES: OptionTypes<CeConnectorOptions> = {
-  ...CONNECTOR_OPTION_TYPES,
-  path: 'text',
-  timeoutSeconds: 'number',
-  maxStreams: 'number',
-  maxSseIdleSeconds: 'number',
-  answerGraceMs: 'number',
-  settleGraceMs: 'number',
-  keepAliveMs: 'number',
-  maxBufferedBytes: 'number',
-  slowConsumerMs: 'number',
-  system: 'object',
-  push: 'object',
-  hooks: 'object',
-}
+const OPTIONS = {
+  ...CONNECTOR_OPTIONS,
+  path: { type: 'text', default: '/ce' },
+  timeoutSeconds: { type: 'number', default: 60, min: 0.001, max: MAX_TIMEOUT_SECONDS },
+  maxStreams: { type: 'number', default: 0, min: 0 },
+  maxSseIdleSeconds: { type: 'number', default: 300, min: 0, max: MAX_TIMER_MS / 1000 },
+  answerGraceMs: { type: 'number', default: 30_000, min: 0 },
+  settleGraceMs: { type: 'number', default: 250, min: 0 },
+  keepAliveMs: { type: 'number', default: SSE_KEEPALIVE_MS, min: 0 },
+  maxBufferedBytes: { type: 'number', default: 1_048_576, min: 1, max: Number.MAX_SAFE_INTEGER },
+  slowConsumerMs: { type: 'number', default: 30_000, min: 0 },
+  system: { type: 'object' },
+  push: { type: 'object' },
+  hooks: { type: 'object', default: HOOKS },
+} as const satisfies OptionRules<CeConnectorOptions>
+
+export type ResolvedCeOptions = Resolved<CeConnectorOptions, typeof OPTIONS>
 
 /**
  * @throws RangeError for a number out of range, or a path without a leading slash or with a trailing one; TypeError for
  * an unknown option or another type
  */
 export function resolveCeOptions(options: CeConnectorOptions): ResolvedCeOptions {
-  checkOptions('ceConnector', options, OPTION_TYPES)
-  const resolved: ResolvedCeOptions = {
-    ...options,
-    path: options.path ?? '/ce',
-    authenticator: options.authenticator ?? anonymousAuthenticator,
-    trustedOrigins: options.trustedOrigins ?? 'auto',
-    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
-    timeoutSeconds: options.timeoutSeconds ?? 60,
-    maxStreams: options.maxStreams ?? 0,
-    maxSseIdleSeconds: options.maxSseIdleSeconds ?? 300,
-    answerGraceMs: options.answerGraceMs ?? 30_000,
-    settleGraceMs: options.settleGraceMs ?? 250,
-    keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
-    maxBufferedBytes: options.maxBufferedBytes ?? 1_048_576,
-    slowConsumerMs: options.slowConsumerMs ?? 30_000,
-    hooks: options.hooks ?? {},
-  }
-  if (!/^(?:\/[^/?#]+)+$/.test(resolved.path)) {
-    throw new RangeError(`path: ${JSON.stringify(resolved.path)}; allowed is a path such as "/ce"`)
-  }
-  between('maxBodyBytes', resolved.maxBodyBytes, 1, MAX_TIMER_MS)
-  between('timeoutSeconds', resolved.timeoutSeconds, 0.001, MAX_TIMEOUT_SECONDS)
-  between('maxStreams', resolved.maxStreams, 0, MAX_TIMER_MS)
-  between('maxSseIdleSeconds', resolved.maxSseIdleSeconds, 0, MAX_TIMER_MS / 1000)
-  between('answerGraceMs', resolved.answerGraceMs, 0, MAX_TIMER_MS)
-  between('settleGraceMs', resolved.settleGraceMs, 0, MAX_TIMER_MS)
-  between('keepAliveMs', resolved.keepAliveMs, 0, MAX_TIMER_MS)
-  between('slowConsumerMs', resolved.slowConsumerMs, 0, MAX_TIMER_MS)
-  between('maxBufferedBytes', resolved.maxBufferedBytes, 1, Number.MAX_SAFE_INTEGER)
-  return resolved
-}
-
-const MAX_TIMER_MS = 2_147_483_647
-
-/** The longest timeout of a command or query, in seconds. */
-export const MAX_TIMEOUT_SECONDS = 3600
-
-function between(option: string, value: number, min: number, max: number): void {
-  if (value >= min && value <= max) return
-  throw new RangeError(`${option}: ${value}; allowed is a number from ${min} to ${max}`)
+  const resolved = resolveOptions('ceConnector', options, OPTIONS)
+  if (/^(?:\/[^/?#]+)+$/.test(resolved.path)) return resolved
+  throw new RangeError(`path: ${JSON.stringify(resolved.path)}; allowed is a path such as "/ce"`)
 }

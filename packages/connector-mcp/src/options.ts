@@ -1,15 +1,8 @@
 import { readFileSync } from 'node:fs'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkOptions } from '@signalbox/broker-core/internal'
-import type { ConnectorOptions } from '@signalbox/http-kit'
-import {
-  anonymousAuthenticator,
-  CONNECTOR_OPTION_TYPES,
-  DEFAULT_MAX_BODY_BYTES,
-  SSE_KEEPALIVE_MS,
-} from '@signalbox/http-kit'
+import type { ConnectorOptions, OptionRules, Resolved } from '@signalbox/http-kit'
+import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import { McpEvents } from './events/mcp-events.ts'
@@ -110,85 +103,58 @@ const INSTRUCTIONS =
   'A message has a body, and optional metadata and tags. A body that is not UTF-8 text is returned as base64, with body_encoding. Large bodies are only in the text of a result. ' +
   'A result may have fewer messages or entries than requested: then more is true, and a second text says how to get the rest; cursor leads to the rest of a list.'
 
-/** Options of the Fastify plugin, and options without a default. */
-type Unresolved =
-  | 'drainMs'
-  | 'runHostHooks'
-  | 'agents'
-  | 'tasks'
-  | 'events'
-  | 'bindHost'
-  | 'frontDoor'
-  | 'oauth'
-  | 'card'
-  | 'responders'
+const HOOKS: McpHooks = {}
 
-export type ResolvedMcpOptions = Required<Omit<McpConnectorOptions, Unresolved>> &
-  Pick<McpConnectorOptions, 'agents' | 'events' | 'bindHost' | 'frontDoor' | 'oauth' | 'card'> & {
-    readonly tasks: ResolvedTaskOptions | undefined
-    readonly responders: Responders | undefined
-  }
+const OPTIONS = {
+  ...CONNECTOR_OPTIONS,
+  path: { type: 'text', default: '/mcp' },
+  maxStreams: { type: 'number', default: 1000, min: 0 },
+  toolTimeoutSeconds: { type: 'number', default: 60, min: 0.001 },
+  settleGraceMs: { type: 'number', default: 250, min: 0 },
+  maxAnswerBytes: { type: 'number', default: DEFAULT_MAX_ANSWER_BYTES, min: 1 },
+  keepAliveMs: { type: 'number', default: SSE_KEEPALIVE_MS, min: 0 },
+  agents: { type: 'object' },
+  tasks: { type: 'object' },
+  events: { type: 'object' },
+  stateKey: { type: 'function' },
+  oauth: { type: 'object' },
+  card: { type: 'object' },
+  leases: { type: 'boolean', default: false },
+  responders: { type: 'object' },
+  serverInfo: { type: 'object' },
+  instructions: { type: 'text', default: INSTRUCTIONS },
+  hooks: { type: 'object', default: HOOKS },
+} as const satisfies OptionRules<McpConnectorOptions>
 
-const OPTION_TYPES: OptionTypes<McpConnectorOptions> = {
-  ...CONNECTOR_OPTION_TYPES,
-  path: 'text',
-  maxStreams: 'number',
-  toolTimeoutSeconds: 'number',
-  settleGraceMs: 'number',
-  maxAnswerBytes: 'number',
-  keepAliveMs: 'number',
-  agents: 'object',
-  tasks: 'object',
-  events: 'object',
-  stateKey: 'function',
-  oauth: 'object',
-  card: 'object',
-  leases: 'boolean',
-  responders: 'object',
-  serverInfo: 'object',
-  instructions: 'text',
-  hooks: 'object',
+/** The options with their defaults. */
+export interface ResolvedMcpOptions extends Omit<
+  Resolved<McpConnectorOptions, typeof OPTIONS>,
+  'tasks' | 'responders' | 'stateKey' | 'serverInfo'
+> {
+  readonly tasks: ResolvedTaskOptions | undefined
+  readonly responders: Responders | undefined
+  readonly stateKey: NonNullable<McpConnectorOptions['stateKey']>
+  readonly serverInfo: NonNullable<McpConnectorOptions['serverInfo']>
 }
 
 /** @throws RangeError for a number that is out of range, TypeError for an unknown option or another type */
 export function resolveMcpOptions(given: McpConnectorOptions): ResolvedMcpOptions {
-  checkOptions('mcpConnector', given, OPTION_TYPES)
-  const { tasks, responders, ...options } = given
+  const { tasks, responders, stateKey, serverInfo, ...options } = resolveOptions('mcpConnector', given, OPTIONS)
   const resolved: ResolvedMcpOptions = {
     ...options,
     tasks: tasks && resolveTaskOptions(tasks),
     responders: responders && new Responders(responders),
-    path: options.path ?? '/mcp',
-    authenticator: options.authenticator ?? anonymousAuthenticator,
-    stateKey: options.stateKey ?? randomStateKey(),
-    trustedOrigins: options.trustedOrigins ?? 'auto',
-    maxBodyBytes: options.maxBodyBytes ?? DEFAULT_MAX_BODY_BYTES,
-    maxStreams: options.maxStreams ?? 1000,
-    toolTimeoutSeconds: options.toolTimeoutSeconds ?? 60,
-    settleGraceMs: options.settleGraceMs ?? 250,
-    maxAnswerBytes: options.maxAnswerBytes ?? DEFAULT_MAX_ANSWER_BYTES,
-    keepAliveMs: options.keepAliveMs ?? SSE_KEEPALIVE_MS,
-    leases: options.leases ?? false,
-    serverInfo: options.serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
-    instructions: options.instructions ?? INSTRUCTIONS,
-    hooks: options.hooks ?? {},
+    stateKey: stateKey ?? randomStateKey(),
+    serverInfo: serverInfo ?? { name: 'signalbox', version: packageVersion(), title: 'Signalbox' },
   }
   if (options.events !== undefined && !(options.events instanceof McpEvents)) {
     throw new TypeError(
       'mcpConnector: events: the value is not allowed; allowed: the result of mcpEvents() of @signalbox/connector-mcp/events',
     )
   }
-  atLeast('maxBodyBytes', resolved.maxBodyBytes, 1)
-  atLeast('maxStreams', resolved.maxStreams, 0)
-  atLeast('toolTimeoutSeconds', resolved.toolTimeoutSeconds, 0.001)
-  atLeast('settleGraceMs', resolved.settleGraceMs, 0)
-  atLeast('maxAnswerBytes', resolved.maxAnswerBytes, 1)
-  atLeast('keepAliveMs', resolved.keepAliveMs, 0)
   if (resolved.tasks !== undefined) checkTaskOptions(resolved.tasks)
   return resolved
 }
-
-const MAX_TIMER_MS = 2_147_483_647
 
 function atLeast(option: string, value: number, min: number): void {
   if (value >= min && value <= MAX_TIMER_MS) return

@@ -3,8 +3,9 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
 
 import { LINGER_MS } from './surface/body.ts'
-import type { Connector, ConnectorOptions } from './surface/connector.ts'
+import type { Connector } from './surface/connector.ts'
 import type { HttpHandler } from './surface/http-message.ts'
+import type { ConnectorOptions } from './surface/options.ts'
 
 /** The part of a connector that mounts it in Fastify. */
 export interface FastifyMount {

@@ -62,8 +62,16 @@ export type { Route, SurfaceOptions } from './surface/surface.ts'
 export type { Unsettled } from './surface/http-exchange.ts'
 export { WebPolicy } from './surface/web-policy.ts'
 export type { AllowedHosts } from './surface/web-policy.ts'
-export { CONNECTOR_OPTION_TYPES, createConnector, DEFAULT_DRAIN_MS } from './surface/connector.ts'
-export type { Connector, ConnectorOptions, ConnectorParts, NodeHandler } from './surface/connector.ts'
+export { createConnector } from './surface/connector.ts'
+export {
+  CONNECTOR_OPTION_TYPES,
+  CONNECTOR_OPTIONS,
+  DEFAULT_DRAIN_MS,
+  MAX_TIMER_MS,
+  resolveOptions,
+} from './surface/options.ts'
+export type { ConnectorOptions, OptionRule, OptionRules, Resolved } from './surface/options.ts'
+export type { Connector, ConnectorParts, NodeHandler } from './surface/connector.ts'
 export { CORS_DEFAULTS, fastifyCorsOptions } from './surface/web-policy.ts'
 export type { CorsSettings, FastifyCorsOptions } from './surface/web-policy.ts'
 export { download } from './download.ts'

@@ -1,11 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http'
 
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-
-import type { Authenticator } from '../authentication/authenticator.ts'
-import type { FrontDoor } from './endpoint.ts'
 import type { HttpHandler, HttpRequest } from './http-message.ts'
-import type { TrustedOrigins } from './web-policy.ts'
+import type { ConnectorOptions } from './options.ts'
+import { DEFAULT_DRAIN_MS } from './options.ts'
 
 /**
  * A request listener for Node's HTTP server, or for a framework that gives access to Node's request and response. An
@@ -28,45 +25,6 @@ export interface Connector extends AsyncDisposable {
    */
   close(graceMs?: number): Promise<void>
 }
-
-/** The options of all connectors. */
-export interface ConnectorOptions {
-  /** The authenticator that verifies callers. @default every caller is `anonymous` */
-  readonly authenticator?: Authenticator
-  /** The web pages that may call. @default 'auto' */
-  readonly trustedOrigins?: TrustedOrigins
-  /** The address that the server binds to. `auto` trusts it. @default none */
-  readonly bindHost?: string
-  /**
-   * Limits of callers and of the process, trusted proxies, allowed hosts. Share one between connectors.
-   * @default the default limits, for this connector alone
-   */
-  readonly frontDoor?: FrontDoor
-  /** The largest request body, in bytes; at least 1. @default 10485760 */
-  readonly maxBodyBytes?: number
-  /** Time that calls in flight have to finish when the connector closes, in ms; 0 does not wait. @default 5000 */
-  readonly drainMs?: number
-  /**
-   * Runs the preValidation and preHandler hooks of the Fastify host. If `false`, the connector serves a request right
-   * after the onRequest and preParsing hooks, which saves about a tenth of the CPU time of a cheap call.
-   * @default true
-   */
-  readonly runHostHooks?: boolean
-}
-
-/** The types of {@link ConnectorOptions}, for the check of a connector's options. */
-export const CONNECTOR_OPTION_TYPES: OptionTypes<ConnectorOptions> = {
-  authenticator: 'object',
-  trustedOrigins: 'texts',
-  bindHost: 'text',
-  frontDoor: 'object',
-  maxBodyBytes: 'number',
-  drainMs: 'number',
-  runHostHooks: 'boolean',
-}
-
-/** The default of {@link ConnectorOptions.drainMs}. */
-export const DEFAULT_DRAIN_MS = 5000
 
 /** The parts of a connector. */
 export interface ConnectorParts {

@@ -1,9 +1,6 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectorOptions } from '@signalbox/http-kit'
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkOptions } from '@signalbox/broker-core/internal'
-import { anonymousAuthenticator, CONNECTOR_OPTION_TYPES, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
-import type { HttpRequest } from '@signalbox/http-kit'
+import type { ConnectorOptions, HttpRequest, OptionRules, Resolved } from '@signalbox/http-kit'
+import { CONNECTOR_OPTIONS, resolveOptions } from '@signalbox/http-kit'
 
 /** The outcome of one HTTP request. */
 export type RegistryOutcome = 'success' | 'error' | 'limited' | 'unauthenticated' | 'origin_refused' | 'disconnected'
@@ -30,26 +27,20 @@ export interface RegistryRouteOptions extends ConnectorOptions {
   readonly hooks?: RegistryRouteHooks
 }
 
-export type ResolvedRouteOptions = Required<
-  Omit<RegistryRouteOptions, 'bindHost' | 'broker' | 'drainMs' | 'frontDoor' | 'runHostHooks'>
-> &
-  Pick<RegistryRouteOptions, 'bindHost' | 'broker' | 'frontDoor'>
+const HOOKS: RegistryRouteHooks = {}
 
-const OPTION_TYPES: OptionTypes<RegistryRouteOptions> = { ...CONNECTOR_OPTION_TYPES, broker: 'object', hooks: 'object' }
+const OPTIONS = {
+  ...CONNECTOR_OPTIONS,
+  broker: { type: 'object' },
+  hooks: { type: 'object', default: HOOKS },
+} as const satisfies OptionRules<RegistryRouteOptions>
+
+export type ResolvedRouteOptions = Resolved<RegistryRouteOptions, typeof OPTIONS>
 
 /**
  * Fills in the defaults.
  * @throws RangeError for a number that is out of range, TypeError for an unknown option or another type
  */
 export function resolveRouteOptions(options: RegistryRouteOptions): ResolvedRouteOptions {
-  checkOptions('registryRoutes', options, OPTION_TYPES)
-  const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES } = options
-  if (!(maxBodyBytes >= 1)) throw new RangeError(`maxBodyBytes is ${maxBodyBytes}; it must be a number of at least 1`)
-  return {
-    ...options,
-    authenticator: options.authenticator ?? anonymousAuthenticator,
-    trustedOrigins: options.trustedOrigins ?? 'auto',
-    maxBodyBytes,
-    hooks: options.hooks ?? {},
-  }
+  return resolveOptions('registryRoutes', options, OPTIONS)
 }
