@@ -124,11 +124,8 @@ export class CeExchange extends HttpExchange {
   /** Starts an event stream as the answer. */
   openStream(options: SseOptions): SseStream {
     this.begin()
-    const stream = new SseStream(this.response, {
-      ...options,
-      ...(this.hold === undefined ? {} : { hold: this.hold }),
-      ...(this.moreHeaders === undefined ? {} : { headers: this.moreHeaders }),
-    })
+    const { hold, moreHeaders: headers } = this
+    const stream = new SseStream(this.response, { ...options, hold, headers })
     this.ended('success')
     return stream
   }

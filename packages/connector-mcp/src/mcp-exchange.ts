@@ -212,8 +212,8 @@ export class McpExchange extends JsonRpcExchange {
     this.#stream ??= new SseStream(this.response, {
       headers: this.#headers(),
       keepAliveMs,
-      ...(this.hold === undefined ? {} : { hold: this.hold }),
-      ...(endsAt === undefined ? {} : { endsAt }),
+      hold: this.hold,
+      endsAt,
     })
     return this.#stream
   }

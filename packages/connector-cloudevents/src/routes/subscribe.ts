@@ -178,7 +178,7 @@ async function subscribe(
       maxBufferedBytes: options.maxBufferedBytes,
       slowConsumerMs: options.slowConsumerMs,
       slowConsumerEvent: SLOW_CONSUMER,
-      ...(identity.expiresAt === undefined ? {} : { endsAt: identity.expiresAt }),
+      endsAt: identity.expiresAt,
     })
     stream.onEnd(() => {
       feed.end()

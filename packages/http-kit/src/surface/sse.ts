@@ -30,7 +30,7 @@ export interface SseEvent {
 /** Options of {@link SseStream}. */
 export interface SseOptions {
   /** Headers sent with status 200, in addition to {@link SSE_HEADERS}. */
-  readonly headers?: OutgoingHttpHeaders
+  readonly headers?: OutgoingHttpHeaders | undefined
   /** Interval between keepalive comments, in ms; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number
   /**
@@ -43,7 +43,7 @@ export interface SseOptions {
    * The time at which the stream ends, in ms since the epoch, such as the expiry of the caller's credentials.
    * @default never
    */
-  readonly endsAt?: number
+  readonly endsAt?: number | undefined
   /**
    * Bytes that may be buffered for a slow reader. Larger events are written in pieces of this size.
    * @default 1048576
@@ -66,7 +66,7 @@ export interface SseOptions {
    * Counts unread bytes for the caller. When the caller holds too many, the connection is closed.
    * @default unread bytes are not counted
    */
-  readonly hold?: Pick<RequestHold, 'setUnread'> & Partial<Pick<RequestHold, 'account'>>
+  readonly hold?: (Pick<RequestHold, 'setUnread'> & Partial<Pick<RequestHold, 'account'>>) | undefined
 }
 
 /** The reason for the end of a stream. */

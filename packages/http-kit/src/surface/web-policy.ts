@@ -64,10 +64,7 @@ export class WebPolicy {
   constructor(options: WebPolicyOptions) {
     const { trustedOrigins, bindHost, alsoLocal, allowedHosts = ['*'], publicHost, anonymous } = options
     if (trustedOrigins !== 'auto' || options.ownOriginOnly !== true) {
-      this.#originAllowed = originPolicy(trustedOrigins, {
-        ...(bindHost === undefined ? {} : { bindHost }),
-        ...(alsoLocal === undefined ? {} : { alsoLocal }),
-      })
+      this.#originAllowed = originPolicy(trustedOrigins, { bindHost, alsoLocal })
     }
     this.#proxies = options.trustedProxies
     this.#anyOrigin = trustedOrigins === '*'
@@ -143,9 +140,9 @@ export type TrustedOrigins = 'auto' | '*' | readonly string[]
 /** Hosts that `auto` trusts in addition to the local ones. */
 export interface OriginPolicyOptions {
   /** The address that the server binds to. `auto` trusts it. @default none */
-  readonly bindHost?: string
+  readonly bindHost?: string | undefined
   /** Hosts that `auto` trusts in addition to {@link LOCAL_HOSTS}, such as {@link MCP_LOCAL_HOSTS}. @default none */
-  readonly alsoLocal?: readonly string[]
+  readonly alsoLocal?: readonly string[] | undefined
 }
 
 /** Hosts that `auto` trusts on every connector. */
