@@ -152,8 +152,8 @@ export class Surface {
   async #endCalls(graceMs: number): Promise<void> {
     for (const call of this.#running.members()) if (call.route.endsAtShutdown === true) call.end('shutdown')
     if (await this.#inFlight.idleWithin(graceMs)) return
-    for (const call of this.#running.members()) call.end('shutdown')
-    await this.#inFlight.idleWithin(LAST_MS)
+    const ended = this.#running.members().filter((call) => call.end('shutdown'))
+    if (ended.length > 0) await this.#inFlight.idleWithin(LAST_MS)
   }
 }
 
@@ -195,17 +195,19 @@ export class Call<E extends HttpExchange = HttpExchange, Input = unknown> {
       if (response.destroyed) this.#ended ??= 'disconnected'
       if (this.#ended !== undefined) this.#controller.abort(new CallEnded(this.#ended))
       else if (!this.#finished) {
-        this.#onClose = () => this.end('disconnected')
+        this.#onClose = () => void this.end('disconnected')
         response.once('close', this.#onClose)
       }
     }
     return this.#controller.signal
   }
 
-  end(reason: CallEnded['reason']): void {
-    if (this.#finished) return
+  /** Aborts the signal. Returns `false` if the call does not use it, and so cannot end early. */
+  end(reason: CallEnded['reason']): boolean {
+    if (this.#finished) return false
     this.#ended ??= reason
     this.#controller?.abort(new CallEnded(reason))
+    return this.#controller !== undefined
   }
 
   /** Marks the call as finished. Its signal is not aborted any more. */
