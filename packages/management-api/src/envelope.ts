@@ -1,13 +1,23 @@
-import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit'
+import type { Buffer } from 'node:buffer'
+
+import { decodeText } from '@signalbox/broker-core'
+import {
+  allSteps,
+  jsonHeadersProblem,
+  LARGE_BODY_BYTES,
+  LONG_TEXT_BYTES,
+  parseJsonInSteps,
+  TextParts,
+} from '@signalbox/http-kit'
 import type { Unsettled } from '@signalbox/http-kit'
 import { takeOver } from '@signalbox/http-kit/fastify'
-import type { FastifyReply } from 'fastify'
-import type { TSchema } from 'typebox'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
+import type { TSchema } from 'typebox'
 
-import { managementRefusal } from './access/management-exchange.ts'
-import type { ManagementExchange } from './access/management-exchange.ts'
-import type { ManagementError } from './errors.ts'
+import { managementRefusal } from './access/operator-admission.ts'
+import type { ManagementExchange, OperatorAdmission } from './access/operator-admission.ts'
+import { ManagementError } from './errors.ts'
 
 /**
  * The envelope of every JSON answer of the management API.
@@ -74,4 +84,53 @@ export function sendParts(
   }
   exchange.answerParts({ ...takeOver(reply), ...JSON_HEADERS }, text, unsettled)
   return reply
+}
+
+/**
+ * Reads bodies of any type as bytes. {@link jsonBody} validates them, so that errors have the
+ * envelope.
+ */
+export function takeBodiesAsBytes(app: FastifyInstance, admission: OperatorAdmission, maxBodyBytes: number): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (request, _payload, parsed) => admission.readBody(request, maxBodyBytes, parsed))
+}
+
+/** The parameters of an agent, in a call of the tool `agent_query`. */
+const FREE_FORM = ['arguments', 'params']
+
+/**
+ * Returns the parsed body of a request.
+ * @throws ManagementError MEDIA_TYPE_UNSUPPORTED, BODY_INVALID
+ */
+export async function jsonBody(
+  request: FastifyRequest<{ Body: Buffer | null | undefined }>,
+  exchange: ManagementExchange,
+): Promise<unknown> {
+  if (jsonHeadersProblem(request.headers) !== undefined) throw unsupportedMediaType()
+  const body = request.body ?? new Uint8Array(0)
+  const text = decodeText(body)
+  if (text === undefined) throw new ManagementError('BODY_INVALID', 'the body is not UTF-8; send JSON in UTF-8')
+  const steps = parseJsonInSteps(text, { freeForm: FREE_FORM })
+  const parsed = body.byteLength > LARGE_BODY_BYTES ? await exchange.inTurns(steps) : allSteps(steps)
+  if ('value' in parsed) return parsed.value
+  throw new ManagementError('BODY_INVALID', `the body is ${parsed.problem}`)
+}
+
+/** Converts Fastify's own error for a body into a ManagementError; returns other errors unchanged. */
+export function bodyError(error: unknown): unknown {
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
+  return code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unsupportedMediaType() : error
+}
+
+function unsupportedMediaType(): ManagementError {
+  return new ManagementError(
+    'MEDIA_TYPE_UNSUPPORTED',
+    'Content-Type must be application/json (charset utf-8), without Content-Encoding',
+  )
+}
+
+/** Returns the query string of a request, undecoded. */
+export function queryOf({ raw: { url = '' } }: FastifyRequest): string {
+  const mark = url.indexOf('?')
+  return mark === -1 ? '' : url.slice(mark + 1)
 }

@@ -1,43 +1,31 @@
-import type { HttpRequest } from '@signalbox/http-kit'
-
 import type { BrokerObserver } from '@signalbox/broker-core'
-import type { Connector } from '@signalbox/http-kit'
 import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, failureHook, Settlements } from '@signalbox/http-kit'
+import type { Authenticator, Connector, HttpRequest } from '@signalbox/http-kit'
 import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
 import { OperatorAdmission } from './access/operator-admission.ts'
-import { ownSecurity } from './access/own-security.ts'
-import { addActionRoutes } from './actions/action-route.ts'
-import { RunningActions } from './actions/running-actions.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
+import { Attachments } from './channels/attachments.ts'
+import { ChannelIndex } from './channels/channel-index.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
 import { addSignInRoute } from './console/sign-in.ts'
 import { Redrives } from './dead-letters/redrives.ts'
-import { failure, JSON_HEADERS, sendEnvelope, sendParts, success } from './envelope.ts'
+import { bodyError, failure, JSON_HEADERS, sendEnvelope, takeBodiesAsBytes } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
-import { bodyError, takeBodiesAsBytes } from './json-body.ts'
-import { addMonitorRoutes } from './monitor/monitor-route.ts'
-import { ChannelIndex } from './channels/channel-index.ts'
 import { History } from './history/history.ts'
+import { addMonitorRoutes } from './monitor/monitor-routes.ts'
 import { Monitors } from './monitor/monitors.ts'
-import type { ManagementControl } from './management-control.ts'
-import type { ManagementOptions } from './options.ts'
-import type { ManagementServices } from './ports.ts'
-import { queryOf } from './query.ts'
+import { mountOperations, requestHandlers, RunningActions } from './mount-operations.ts'
+import type { ManagementEnvironment } from './operation.ts'
+import type { ManagementControl, ManagementOptions } from './options.ts'
+import type { ManagementServices, SecurityStatus } from './ports.ts'
 import { OpenRequests } from './requests/open-requests.ts'
-import { READING_PATHS, READING_ROLE } from './route-table.ts'
-import type { ManagementEnvironment } from './routes/route.ts'
-import { Attachments } from './statistics/attachments.ts'
-import { OBSERVER } from './statistics/observer.ts'
-import { Statistics } from './statistics/statistics.ts'
+import { OBSERVER, Statistics } from './statistics/statistics.ts'
 import { MessageTrail } from './trace/message-trail.ts'
 
 export { AuditLog } from './audit/audit-log.ts'
-
-/** Loads the modules that answer requests, at the first request: a start and its probes do not need them. */
-const requestHandlers = () => import('./request-handlers.ts')
 
 /** The management API. It has no handler for node's HTTP server: its routes are Fastify's. */
 export interface ManagementApi extends Omit<Connector, 'handler'>, FastifyMount, ManagementControl {}
@@ -151,19 +139,15 @@ class ManagementEndpoint {
     })
     this.#addMetrics(app)
     this.#addDocument(app)
-    this.#addReadingRoutes(app)
-    const actionParts = {
+    mountOperations(app, {
       admission: this.#admission,
-      audit: this.audit,
+      environment: this.#environment,
       settlements: this.#settlements,
       running: this.#running,
-      redrives: this.#environment.redrives,
-      trail: this.#environment.trail,
       maxWaitMs,
-      failed: (error: unknown) => this.#failed(error),
+      failed: (error) => this.#failed(error),
       services: () => this.#ready(),
-    }
-    addActionRoutes(app, actionParts, async () => (await requestHandlers()).serveAction)
+    })
     addMonitorRoutes(app, this.#admission, this.#environment.monitors)
     const { authenticator = anonymousOperator, console } = this.#options
     addSignInRoute(app, { required: authenticator.anonymous !== true, oauth: console?.oauth })
@@ -201,23 +185,6 @@ class ManagementEndpoint {
     )
   }
 
-  #addReadingRoutes(app: FastifyInstance): void {
-    for (const paths of READING_PATHS) {
-      for (const path of paths) {
-        app.get(path, { onRequest: this.#admission.hook(READING_ROLE, path) }, async (request, reply) => {
-          const services = this.#ready()
-          const { readingRoute } = await requestHandlers()
-          const route = readingRoute(paths[0])
-          const run = route.prepare(queryOf(request))
-          const operator = this.#admission.operator(request)
-          const data = await run({ operator, services, environment: this.#environment })
-          if (!route.hasBodies) return sendEnvelope(reply, 200, success(data))
-          return sendParts(reply, this.#admission.exchange(request), success(data))
-        })
-      }
-    }
-  }
-
   async close(graceMs?: number): Promise<void> {
     await Promise.all([this.#environment.monitors.close(), this.finish(graceMs)])
   }
@@ -237,5 +204,23 @@ class ManagementEndpoint {
     try {
       failureHook(this.#options.hooks ?? {})(error, request)
     } catch {}
+  }
+}
+
+const NO_TLS = { enabled: false, mutual: false }
+
+/** Returns the status of a host that does not provide its own: only the management listener is known. */
+export function ownSecurity({ anonymous = false }: Authenticator): SecurityStatus {
+  return {
+    authentication: {
+      shared: false,
+      management: !anonymous,
+      algorithms: [],
+      issuer: '',
+      audience: [],
+      oauth: false,
+      since: 0,
+    },
+    tls: { shared: NO_TLS, management: NO_TLS },
   }
 }

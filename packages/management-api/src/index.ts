@@ -10,11 +10,11 @@ export type { ManagementErrorCode } from './errors.ts'
 export type { MonitorsOptions } from './monitor/monitors.ts'
 export { openApiDocument } from './openapi/document.ts'
 export type { DocumentInfo } from './openapi/document.ts'
-export type { DocumentedResponse, DocumentedRoute } from './openapi/documented-route.ts'
+export type { DocumentedResponse, DocumentedRoute } from './openapi/document.ts'
 export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
 export type { ManagementAuditOptions, ManagementHooks, ManagementOptions } from './options.ts'
-export type { ManagementControl } from './management-control.ts'
-export type { AgentCallTotals, ReadAgentCalls } from './history/agent-histories.ts'
+export type { ManagementControl } from './options.ts'
+export type { AgentCallTotals, ReadAgentCalls } from './history/histories.ts'
 export type {
   AgentCall,
   AgentCallFailure,

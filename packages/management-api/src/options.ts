@@ -1,13 +1,11 @@
-import type { HttpRequest } from '@signalbox/http-kit'
-
-import type { Authenticator, ConnectorOptions } from '@signalbox/http-kit'
+import type { BrokerObserver } from '@signalbox/broker-core'
+import type { Authenticator, ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { ConsoleOptions } from './console/console-routes.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
-import type { DocumentInfo } from './openapi/document.ts'
-import type { DocumentedRoute } from './openapi/documented-route.ts'
-import type { MetricsPort, NodeStatus, SecurityStatus, SettingStatus } from './ports.ts'
+import type { DocumentedRoute, DocumentInfo } from './openapi/document.ts'
+import type { ManagementServices, MetricsPort, NodeStatus, SecurityStatus, SettingStatus } from './ports.ts'
 
 /** Called for requests, synchronously: they must be quick. Their errors are dropped. */
 export interface ManagementHooks {
@@ -69,4 +67,20 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
   readonly maxWaitMs?: number
   /** Reports failures. @default none */
   readonly hooks?: ManagementHooks
+}
+
+/** The parts of the management API that its host uses in addition to the routes. */
+export interface ManagementControl {
+  /** For the Broker: statistics and the audit log see what passes from the first message on. */
+  readonly observers: readonly BrokerObserver[]
+  /** Records events of other components: the registry, authenticators, files that are read again. */
+  readonly audit: AuditLog
+  /** Initialization has finished. Until then `/api/*` and `/v1/stats/*`, but for the monitor, answer `api service not ready`. */
+  serve(services: ManagementServices): void
+  /**
+   * Prepares for the close of the engine: ends waiting receives with an empty answer, settles
+   * delivered messages, writes the audit log. Monitors and reading routes continue. `close` includes
+   * it. Idempotent. @default graceMs the option `drainMs`
+   */
+  finish(graceMs?: number): Promise<void>
 }

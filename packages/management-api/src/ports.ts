@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Authorization, Broker, BrokerHandle, ChannelType, Routing } from '@signalbox/broker-core'
 import type { HttpResponse, Identity, RequestHold, Settlement, TextParts } from '@signalbox/http-kit'
 
-import type { ReadAgentCalls } from './history/agent-histories.ts'
+import type { ReadAgentCalls } from './history/histories.ts'
 
 /** The ports through which other packages provide data to the management API. */
 

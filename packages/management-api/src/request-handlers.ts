@@ -2,7 +2,6 @@
  * The parts that answer requests: routes, actions and the OpenAPI document. Probes and messages do
  * not need them, so they are loaded at the first request.
  */
-export { serveAction } from './actions/serve-action.ts'
 export { openApiDocument } from './openapi/document.ts'
 export { MANAGEMENT_ROUTES } from './openapi/management-routes.ts'
-export { readingRoute } from './routes/index.ts'
+export { serveAction, serveRoute } from './serve-operation.ts'

@@ -3,7 +3,7 @@ import { BrokerError, createBroker } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
 import { brokerAudit } from '../src/audit/broker-audit.ts'
-import { readAudit } from '../src/audit/audit-query.ts'
+import { readAudit } from '../src/audit/audit-operations.ts'
 import { AUDIT_CHANNEL, AuditLog } from '../src/index.ts'
 import type { ManagementServer } from './management-server.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'

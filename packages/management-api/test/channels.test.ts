@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import { expect, test } from 'vitest'
 
-import { CHANNEL_SORTS } from '../src/channels/channel-order.ts'
+import { CHANNEL_SORTS } from '../src/channels/search-channels.ts'
 import type { Answer } from './management-server.ts'
 import { manage, text } from './management-server.ts'
 

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { BoundedTable } from '../src/statistics/bounded-table.ts'
+import { BoundedTable } from '../src/statistics/statistics.ts'
 import { manage, text } from './management-server.ts'
 
 test('MGMT-12 - channels, queues and events stores: messages, bytes, errors, activity and contents', async () => {

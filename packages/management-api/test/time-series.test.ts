@@ -1,9 +1,8 @@
 import { expect, test } from 'vitest'
 
-import { MostActive } from '../src/history/most-active.ts'
-import { PacedReading } from '../src/history/paced-reading.ts'
-import { SeriesTable } from '../src/history/series-table.ts'
-import { FINE_STEPS, MINUTES, STEPS_PER_MINUTE, TimeSeries } from '../src/history/time-series.ts'
+import { MostActive } from '../src/history/histories.ts'
+import { PacedReading } from '../src/history/sampling.ts'
+import { FINE_STEPS, MINUTES, SeriesTable, STEPS_PER_MINUTE, TimeSeries } from '../src/history/time-series.ts'
 
 const steps = (from: number, to: number) => ({ resolution: 'step', from, to }) as const
 const minutes = (from: number, to: number) => ({ resolution: 'minute', from, to }) as const

@@ -1,14 +1,21 @@
 import type { Buffer } from 'node:buffer'
+import type { OutgoingHttpHeaders } from 'node:http'
 
-import { addressOf, Endpoint, hasRole } from '@signalbox/http-kit'
-import type { ConnectionCaller, EndpointOptions, Role } from '@signalbox/http-kit'
+import { addressOf, Endpoint, hasRole, HttpExchange } from '@signalbox/http-kit'
+import type {
+  ConnectionCaller,
+  EndpointOptions,
+  Identity,
+  Refusal,
+  Role,
+  TextParts,
+  Unsettled,
+} from '@signalbox/http-kit'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 
 import type { AuditLog } from '../audit/audit-log.ts'
-import { roleMissing } from '../errors.ts'
-import type { ManagementError } from '../errors.ts'
-import { ManagementExchange } from './management-exchange.ts'
-import { Operator } from './operator.ts'
+import { ManagementError, roleMissing } from '../errors.ts'
+import type { ManagementErrorCode } from '../errors.ts'
 
 /**
  * Admits requests: first the endpoint's checks, then the role that the route requires. The body is
@@ -69,5 +76,69 @@ export class OperatorAdmission {
     const exchange = this.exchange(request)
     exchange.onRefused = done
     this.#endpoint.readBody(exchange, limit, (_exchange, body) => done(null, body))
+  }
+}
+
+const CODES: Readonly<Record<Refusal['reason'], ManagementErrorCode>> = {
+  origin: 'ORIGIN_REFUSED',
+  host: 'ORIGIN_REFUSED',
+  cross_site: 'ORIGIN_REFUSED',
+  unauthenticated: 'UNAUTHENTICATED',
+  starting: 'NOT_READY',
+  shutting_down: 'NOT_READY',
+  limit: 'TOO_MANY_REQUESTS',
+  body_too_large: 'BODY_TOO_LARGE',
+}
+
+/** Returns the error that reports a refusal to the operator. */
+export function managementRefusal({ cause, limit: name, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal) {
+  const limit = name ?? maxBodyBytes
+  const details = {
+    ...(limit === undefined ? {} : { limit }),
+    ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
+  }
+  return new ManagementError(CODES[reason], message, details, { cause })
+}
+
+/** A request to the management listener. Fastify answers it: refusals go to Fastify's error handler. */
+export class ManagementExchange extends HttpExchange {
+  /** The caller; undefined until the request is admitted. */
+  operator: Operator | undefined
+  /** Called with the error that ends the request early. */
+  onRefused: (error: ManagementError) => void = () => {}
+
+  override refuse(refusal: Refusal): void {
+    this.onRefused(managementRefusal(refusal))
+  }
+
+  /** Answers with a text in pieces, after Fastify handed over the response. */
+  answerParts(headers: OutgoingHttpHeaders, text: TextParts, unsettled: Unsettled | undefined): void {
+    this.begin()
+    this.sendLong(200, headers, text, unsettled)
+  }
+
+  override crash(cause: unknown): void {
+    this.onRefused(new ManagementError('INTERNAL', 'internal error', {}, { cause }))
+  }
+}
+
+/**
+ * A verified caller of the management listener. A class, so that observers of the Broker can
+ * recognize operators.
+ */
+export class Operator implements Identity {
+  readonly clientId: string
+  readonly roles: readonly Role[]
+  readonly expiresAt?: number
+  readonly account?: string
+  /** The address of the request; empty if it is not known any more. */
+  readonly address: string
+
+  constructor({ account, clientId, roles = [], expiresAt }: Identity, address: string) {
+    this.clientId = clientId
+    this.roles = roles
+    if (account !== undefined) this.account = account
+    if (expiresAt !== undefined) this.expiresAt = expiresAt
+    this.address = address
   }
 }

@@ -1,6 +1,5 @@
 import type { ChannelType } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit'
-import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
 /** The channel of the audit log. Every engine stores, replicates and retains it. */
@@ -23,17 +22,17 @@ export interface AuditEvent {
    */
   readonly action: string
   readonly outcome: AuditOutcome
-  readonly type?: ChannelType
-  readonly channel?: string
-  readonly agent?: string
+  readonly type?: ChannelType | undefined
+  readonly channel?: string | undefined
+  readonly agent?: string | undefined
   /** The address of the caller. */
-  readonly address?: string
+  readonly address?: string | undefined
   /** The code of the error, if it failed. */
-  readonly code?: string
+  readonly code?: string | undefined
   /** A short text for people. */
-  readonly detail?: string
+  readonly detail?: string | undefined
   /** The number of events, if one entry represents several. @default 1 */
-  readonly count?: number
+  readonly count?: number | undefined
 }
 
 export const outcomeSchema = Type.Unsafe<AuditOutcome>({ type: 'string', enum: [...OUTCOMES] })
@@ -58,13 +57,21 @@ export const auditEntrySchema = Type.Object({
   ),
 })
 
-export type AuditEntry = Static<typeof auditEntrySchema>
+export interface AuditEntry extends AuditEvent {
+  /** ISO 8601. */
+  readonly time: string
+  readonly node: string
+}
 
 /** The most characters of a text that a caller chose. */
 const MAX_TEXT = 512
 
 export function auditEntry(event: AuditEvent, time: number, node: string): AuditEntry {
-  const entry: AuditEntry = { time: new Date(time).toISOString(), node, ...event }
+  const entry: { -readonly [Key in keyof AuditEntry]: AuditEntry[Key] } = {
+    time: new Date(time).toISOString(),
+    node,
+    ...event,
+  }
   for (const key of ['client', 'action', 'channel', 'agent', 'address', 'code', 'detail'] as const) {
     const value = entry[key]
     if (value !== undefined && value.length > MAX_TEXT) entry[key] = `${value.slice(0, MAX_TEXT).toWellFormed()}…`

@@ -4,10 +4,9 @@ import { hostname } from 'node:os'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { BrokerHandle } from '@signalbox/broker-core'
 
-import type { AuditEntry, AuditEvent } from './audit-entry.ts'
 import { AUDIT_CHANNEL, auditEntry } from './audit-entry.ts'
-import { AuthenticationFailures } from './authentication-failures.ts'
-import { Denials } from './denials.ts'
+import type { AuditEntry, AuditEvent } from './audit-entry.ts'
+import { AuthenticationFailures, Denials } from './gathered-events.ts'
 
 export interface AuditLogOptions {
   /** The age after which entries are deleted, in seconds; 0 keeps all. @default 2592000, 30 days */

@@ -1,21 +1,11 @@
 import { isReservedChannel } from '@signalbox/broker-core'
 import type { BrokerErrorCode, BrokerObserver, Caller, ChannelType } from '@signalbox/broker-core'
 
-import { Operator } from '../access/operator.ts'
+import { Operator } from '../access/operator-admission.ts'
 import type { AuditLog } from './audit-log.ts'
 
 /** A refusal by the policy is recorded as a denial, so not again as a failure. */
 const DENIED_CODE: BrokerErrorCode = 'FORBIDDEN'
-
-/** Returns the name of the management action that does the same. */
-function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType): string {
-  if (action === 'purge') return type === 'queues' ? 'purge_queue' : 'purge_channel'
-  return `${action}_channel`
-}
-
-function from({ clientId: client, address }: Caller): { readonly client: string; readonly address?: string } {
-  return address === undefined ? { client } : { client, address }
-}
 
 /**
  * Audits the Broker: channels created, deleted and purged, denials by the policy and, if enabled,
@@ -50,4 +40,14 @@ export function brokerAudit(audit: AuditLog, { messages }: { readonly messages: 
       audit.record({ ...from(caller), action: 'deliver', outcome: 'success', type, channel, detail: `message ${id}` })
     },
   }
+}
+
+/** Returns the name of the management action that does the same. */
+function managedAction(action: 'create' | 'delete' | 'purge', type: ChannelType): string {
+  if (action === 'purge') return type === 'queues' ? 'purge_queue' : 'purge_channel'
+  return `${action}_channel`
+}
+
+function from({ clientId: client, address }: Caller): { readonly client: string; readonly address?: string } {
+  return address === undefined ? { client } : { client, address }
 }

@@ -2,19 +2,15 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import process from 'node:process'
 import v8 from 'node:v8'
 
-import type { BrokerObserver, ChannelName, EngineStats } from '@signalbox/broker-core'
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
+import type { BrokerObserver, ChannelName, EngineStats } from '@signalbox/broker-core'
 
 import type { Statistics } from '../statistics/statistics.ts'
-import { ActiveChannels } from './active-channels.ts'
-import { AgentHistories } from './agent-histories.ts'
-import type { ReadAgentCalls } from './agent-histories.ts'
-import { ChannelHistories } from './channel-histories.ts'
-import type { ReadStates, ShownChannelHistory } from './channel-histories.ts'
-import { PacedReading } from './paced-reading.ts'
-import { SeriesTable } from './series-table.ts'
+import { AgentHistories, ChannelHistories } from './histories.ts'
+import type { ChannelHistory, ReadAgentCalls, ReadStates } from './histories.ts'
+import { ActiveChannels, PacedReading } from './sampling.ts'
+import { SeriesTable, STEPS_PER_MINUTE } from './time-series.ts'
 import type { SeriesRange } from './time-series.ts'
-import { STEPS_PER_MINUTE } from './time-series.ts'
 
 /** The most channels, and the most agents, with a separate history. */
 export const MAX_TRACKED = 50
@@ -143,7 +139,7 @@ export class History implements Disposable {
   }
 
   /** Returns the history of one channel, and follows the channel for the next ten minutes. */
-  async channel(channel: ChannelName, range: SeriesRange): Promise<ShownChannelHistory | undefined> {
+  async channel(channel: ChannelName, range: SeriesRange): Promise<ChannelHistory | undefined> {
     const series = this.#series
     if (series === undefined || this.#sources === undefined) return undefined
     const [state] = await this.#sources.states([channel])

@@ -1,3 +1,70 @@
+/** The values of a series as they are shown; null without a value. */
+export type ShownValues = (number | null)[]
+
+interface Row {
+  readonly series: TimeSeries
+  lastTotal: number
+}
+
+/** Series by name. A name has a series from its first value on; the names must be few. */
+export class SeriesTable {
+  readonly #combine: Combine
+  readonly #compact: boolean
+  readonly #rows = new Map<string, Row>()
+
+  /** @param compact Halves the memory; numbers above 16 million lose digits. @default false */
+  constructor(combine: Combine, compact = false) {
+    this.#combine = combine
+    this.#compact = compact
+  }
+
+  /** Sets the value of a step. */
+  set(name: string, step: number, value: number): void {
+    this.#row(name, step).series.set(step, value)
+  }
+
+  /** Sets the value of a step to the growth of a total since the previous step. */
+  setTotal(name: string, step: number, total: number): void {
+    const row = this.#row(name, step)
+    row.series.set(step, Math.max(0, total - row.lastTotal))
+    row.lastTotal = total
+  }
+
+  values(name: string, range: SeriesRange): ShownValues {
+    return shownValues(this.exactValues(name, range))
+  }
+
+  /** Returns unrounded values; NaN without a value. */
+  exactValues(name: string, range: SeriesRange): readonly number[] {
+    return this.#rows.get(name)?.series.values(range) ?? missing(range)
+  }
+
+  /** Returns the values of every series by name. */
+  all(range: SeriesRange): Record<string, ShownValues> {
+    return Object.fromEntries(Array.from(this.#rows.keys(), (name) => [name, this.values(name, range)]))
+  }
+
+  #row(name: string, step: number): Row {
+    const known = this.#rows.get(name)
+    if (known !== undefined) return known
+    const row = { series: new TimeSeries(this.#combine, step, this.#compact), lastTotal: 0 }
+    this.#rows.set(name, row)
+    return row
+  }
+}
+
+function missing({ from, to }: SeriesRange): readonly number[] {
+  return Array.from({ length: Math.max(0, to - from) }, () => Number.NaN)
+}
+
+/** Rounds values to six digits, unless they are whole. */
+export function shownValues(values: readonly number[]): ShownValues {
+  return values.map((value) => {
+    if (Number.isNaN(value)) return null
+    return Number.isInteger(value) ? value : Number(value.toPrecision(6))
+  })
+}
+
 /** The steps of the last hour: 720 of 5 s. */
 export const FINE_STEPS = 720
 /** The minutes of the last day. */

@@ -5,9 +5,7 @@ import { encodeText } from '@signalbox/broker-core'
 import { argument, shownValue } from '@signalbox/http-kit'
 import type { ArgumentProblem } from '@signalbox/http-kit'
 import { Type } from 'typebox'
-
-import { withoutOrigin } from '../dead-letters/dead-letter.ts'
-import type { StoredMessage } from './shown-message.ts'
+import type { StoredMessage } from './stored-messages.ts'
 
 /** The tag of a message that an operator sent again: the id of the message that it repeats. */
 export const RESENT_FROM = 'resent_from'
@@ -62,4 +60,9 @@ export function editedMessage(original: StoredMessage, edit: MessageEdit) {
 
 function bytesOf(body: string, encoding: 'base64' | undefined): Uint8Array {
   return encoding === undefined ? encodeText(body) : Buffer.from(body, 'base64')
+}
+
+/** Returns the tags of a message, without those of a dead letter's origin. */
+function withoutOrigin(tags: Tags): Tags {
+  return Object.fromEntries(Object.entries(tags).filter(([key]) => !key.startsWith('dlq_')))
 }

@@ -6,10 +6,10 @@ import { messageSize, Pace } from '@signalbox/broker-core/internal'
 
 import { messageSizeInJson } from '@signalbox/http-kit'
 
-import { firstBytes } from './first-bytes.ts'
-import type { ShownMessage, StoredMessage } from './shown-message.ts'
+import { firstBytes } from './stored-messages.ts'
+import type { ShownMessage } from './shown-message.ts'
 import { shownMessage } from './shown-message.ts'
-import type { ReadingStart, StoredChannel } from './stored-messages.ts'
+import type { ReadingStart, StoredChannel, StoredMessage } from './stored-messages.ts'
 import { newestFirst, oldestFirst } from './stored-messages.ts'
 
 /** The bounds of one request: messages looked at, their bytes, and the time, in ms. */

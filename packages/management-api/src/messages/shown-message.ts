@@ -1,13 +1,20 @@
-import type { QueueMessage, StoredEvent } from '@signalbox/broker-core'
-import { isoTime, longBodyText } from '@signalbox/http-kit'
-import type { Static } from 'typebox'
+import type { QueueMessage, Tags } from '@signalbox/broker-core'
+import { isoTime, longBodyText, longMessageShape, messageSizeInJson } from '@signalbox/http-kit'
+import type { LongBytes } from '@signalbox/http-kit'
 import { Type } from 'typebox'
+import type { Static } from 'typebox'
 
-import { bodyData, bodyEncoding, tagsData } from '../actions/message-data.ts'
-import { firstBytes } from './first-bytes.ts'
+import { firstBytes, STORED_TYPES } from './stored-messages.ts'
+import type { StoredMessage, StoredType } from './stored-messages.ts'
 
-/** A message that a channel holds. */
-export type StoredMessage = QueueMessage | StoredEvent
+export const bodyEncoding = Type.Optional(
+  Type.Literal('base64', { description: 'Present if the body is not UTF-8 text; body is then base64.' }),
+)
+
+export const tagsData = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
+
+/** A body, which is written in pieces if it is long. */
+export const bodyData = Type.Unsafe<string | LongBytes>({ type: 'string' })
 
 /** In lists, longer metadata and further tags are left out. */
 const MAX_METADATA = 1_024
@@ -100,3 +107,48 @@ function properties(message: StoredMessage) {
   const { key, tombstone } = message
   return { ...common, ...(key === undefined ? {} : { key }), ...(tombstone ? { tombstone } : {}) }
 }
+
+export const queueMessageData = Type.Object({
+  id: Type.String(),
+  sequence: Type.Integer({ minimum: 1, description: 'The number of the message in the queue.' }),
+  client_id: Type.String({ description: 'The ClientID of the sender.' }),
+  timestamp: Type.String({ description: 'The time of acceptance, ISO 8601.' }),
+  receive_count: Type.Integer({ minimum: 0, description: 'The number of receives.' }),
+  expires_at: Type.Union([Type.String(), Type.Null()], {
+    description: 'The time of expiry, ISO 8601; null for never.',
+  }),
+  body: bodyData,
+  body_encoding: bodyEncoding,
+  metadata: Type.String(),
+  tags: tagsData,
+})
+
+export function queueMessage(message: QueueMessage) {
+  const { id, sequence, clientId, timestamp, receiveCount, expiresAt } = message
+  return {
+    id,
+    sequence,
+    client_id: clientId,
+    timestamp: isoTime(timestamp),
+    receive_count: receiveCount,
+    expires_at: expiresAt === 0 ? null : isoTime(expiresAt),
+    ...longMessageShape(message),
+  }
+}
+
+/** The most bytes of messages in one answer, in JSON. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
+
+/** Returns the limit of a read for one answer. */
+export function answerLimit(onMore: () => void) {
+  return { maxBytes: MAX_ANSWER_BYTES, sizeOf: messageSizeInJson, onMore }
+}
+
+/** Returns `1 message` or `2 messages`, for details of audit entries. */
+export function messageCount(number: number): string {
+  return number === 1 ? '1 message' : `${number} messages`
+}
+
+/** Returns the schema of the type of a channel that keeps messages. */
+export const storedType = (description: string) =>
+  Type.Unsafe<StoredType>({ type: 'string', enum: [...STORED_TYPES], description })

@@ -1,6 +1,4 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
-
-import type { StoredMessage } from './shown-message.ts'
+import type { BrokerHandle, QueueMessage, StoredEvent } from '@signalbox/broker-core'
 
 /** The channel types that keep messages. */
 export const STORED_TYPES = ['queues', 'events_store'] as const
@@ -12,6 +10,9 @@ export interface StoredChannel {
   readonly type: StoredType
   readonly channel: string
 }
+
+/** A message that a channel holds. */
+export type StoredMessage = QueueMessage | StoredEvent
 
 /** The messages read in one step, and about their bytes. Steps let other requests pass. */
 const STEP = 200
@@ -64,4 +65,16 @@ export async function* newestFirst(
     yield batch.filter(({ sequence }) => sequence < before).toReversed()
     before = from
   }
+}
+
+/** Returns the first bytes of a body, without an incomplete character at the end. */
+export function firstBytes(body: Uint8Array, bytes: number): Uint8Array {
+  if (body.byteLength <= bytes) return body
+  let end = bytes
+  for (let back = 0; back < 3 && end > 0 && isContinuation(body[end]); back++) end--
+  return body.subarray(0, isContinuation(body[end]) ? bytes : end)
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80
 }

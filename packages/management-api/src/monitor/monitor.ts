@@ -3,10 +3,10 @@ import type { Socket } from 'node:net'
 
 import type { RawData, WebSocket } from 'ws'
 
-import type { Batch } from './batch.ts'
-import { Gap } from './gap.ts'
-import type { MonitorFilter } from './monitor-filter.ts'
-import { droppedFrame, endFrame, errorFrame, stateFrame } from './monitor-frames.ts'
+import type { Batch } from './monitored-messages.ts'
+import { Gap } from './monitored-messages.ts'
+import type { MonitorFilter } from './monitored-messages.ts'
+import { droppedFrame, endFrame, errorFrame, stateFrame } from './monitored-messages.ts'
 
 /** The most frames that a client may send within a second. Its commands are one word. */
 const MAX_FRAMES = 100

@@ -1,14 +1,13 @@
 import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
-import { actionOf } from '../actions/index.ts'
 import { SIGN_IN_ROUTE } from '../console/sign-in.ts'
 import { failureSchema, successSchema } from '../envelope.ts'
-import { monitorQuery } from '../monitor/monitor-filter.ts'
-import { MONITOR_PATHS } from '../monitor/monitor-route.ts'
+import { monitorQuery } from '../monitor/monitored-messages.ts'
+import { MONITOR_PATHS } from '../monitor/monitor-routes.ts'
 import { ACTION_NAMES, ACTION_ROLES, READING_PATHS, READING_ROLE } from '../route-table.ts'
-import { readingRoute } from '../routes/index.ts'
-import type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
+import { actionOf, readingRoute } from '../operations.ts'
+import type { DocumentedResponse, DocumentedRoute } from './document.ts'
 
 const REFUSALS: Readonly<Record<string, DocumentedResponse>> = {
   401: { description: 'The credentials are missing or could not be verified.', schema: failureSchema },

@@ -1,0 +1,197 @@
+import type { Buffer } from 'node:buffer'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createRequire } from 'node:module'
+import { Socket } from 'node:net'
+import process from 'node:process'
+import type { Duplex } from 'node:stream'
+
+import { compileQuery } from '@signalbox/http-kit'
+import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type * as WebSockets from 'ws'
+import type { WebSocket, WebSocketServer } from 'ws'
+
+import { managementRefusal } from '../access/operator-admission.ts'
+import type { OperatorAdmission } from '../access/operator-admission.ts'
+import { queryOf } from '../envelope.ts'
+import { ManagementError, upgradeFailed } from '../errors.ts'
+import { monitorFilter, monitorQuery } from './monitored-messages.ts'
+import type { Monitors } from './monitors.ts'
+
+/** The monitor has two paths. */
+export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
+
+const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('the query is invalid', { problems }))
+
+const tokenHook: onRequestHookHandler = (request, _reply, done) => {
+  takeTokenOfSubprotocols(request.raw)
+  done()
+}
+
+/** Adds the live monitor: a WebSocket, available before the server is ready. */
+export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmission, monitors: Monitors): void {
+  const upgrades = new Upgrades(app)
+  for (const url of MONITOR_PATHS) {
+    app.route({
+      method: 'GET',
+      url,
+      exposeHeadRoute: false,
+      onRequest: [tokenHook, admission.hook('ReadOnly', url)],
+      async handler(request, reply) {
+        const upgrade = upgrades.of(request)
+        if (upgrade === undefined) throw upgradeRequired(request)
+        const filter = monitorFilter(readQuery(queryOf(request)))
+        if (!monitors.hasRoom)
+          throw new ManagementError('MONITOR_LIMIT', 'the maximum number of monitors is open; close one first')
+        const { expiresAt } = admission.operator(request)
+        const exchange = admission.exchange(request)
+        const refusal = exchange.hold?.toStream()
+        if (refusal !== undefined) throw managementRefusal(refusal)
+        await upgrades.accept(request, upgrade, (webSocket, stream) => {
+          reply.hijack()
+          webSocket.once('close', exchange.outliveResponse())
+          monitors.add(webSocket, stream, filter, expiresAt)
+        })
+        return reply
+      },
+    })
+  }
+}
+
+/** Returns the refusal of a plain GET, by which clients whose handshake failed learn what is wrong with the query. */
+function upgradeRequired(request: FastifyRequest): ManagementError {
+  let problem = ''
+  try {
+    monitorFilter(readQuery(queryOf(request)))
+  } catch (error) {
+    if (!(error instanceof ManagementError)) throw error
+    problem = `; ${error.message}`
+  }
+  const text = `this path serves WebSockets only; connect with a WebSocket client${problem}`
+  return new ManagementError('UPGRADE_REQUIRED', text)
+}
+
+const require = createRequire(import.meta.url)
+// An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
+const http = process.getBuiltinModule('node:http')
+
+/**
+ * The socket of an upgrade request, the bytes after its head, and the response that may still
+ * refuse it.
+ */
+interface Upgrade {
+  readonly socket: Socket
+  readonly head: Buffer
+  readonly response: ServerResponse
+}
+
+/** The largest frame of a client, in bytes. Commands are one word. */
+const MAX_CLIENT_FRAME_BYTES = 1_024
+
+/**
+ * Routes WebSocket handshakes like ordinary requests: they pass the hooks and routes of the
+ * listener, so that origins, credentials and unknown paths are checked in one place, and a refusal
+ * is an ordinary answer.
+ */
+export class Upgrades {
+  readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()
+  readonly #refusals = new WeakMap<IncomingMessage, (error: Error) => void>()
+  #server: WebSocketServer | undefined
+
+  constructor(app: FastifyInstance) {
+    app.server.on('upgrade', (request, socket, head) => this.#route(app, request, socket, head))
+  }
+
+  /** Loads the library at the first handshake: a server without monitors does not need it. */
+  #webSockets(): WebSocketServer {
+    if (this.#server) return this.#server
+    const library: typeof WebSockets = require('ws')
+    const server = new library.WebSocketServer({
+      noServer: true,
+      clientTracking: false,
+      maxPayload: MAX_CLIENT_FRAME_BYTES,
+      perMessageDeflate: false,
+      handleProtocols: selectSubprotocol,
+      // The monitor limits the bytes that wait for its reader, including answers to pings.
+      autoPong: false,
+    })
+    server.on('wsClientError', (error, _socket, request) => this.#refusals.get(request)?.(error))
+    return (this.#server = server)
+  }
+
+  #route(app: FastifyInstance, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // After an upgrade node has no error listener on the connection, and an unhandled error ends
+    // the process.
+    socket.on('error', () => socket.destroy())
+    if (!(socket instanceof Socket)) {
+      socket.destroy()
+      return
+    }
+    const response = new http.ServerResponse(request)
+    response.shouldKeepAlive = false
+    response.assignSocket(socket)
+    response.once('finish', () => socket.end())
+    this.#upgrades.set(request, { socket, head, response })
+    app.routing(request, response)
+  }
+
+  /** Returns the upgrade that a request asks for; undefined if it asks for none. */
+  of({ raw }: FastifyRequest): Upgrade | undefined {
+    return this.#upgrades.get(raw)
+  }
+
+  /**
+   * Upgrades the connection to a WebSocket. `opened` is called before data is read from it.
+   * @throws ManagementError UPGRADE_FAILED; the request can still be answered then
+   */
+  async accept(
+    { raw }: FastifyRequest,
+    { socket, head, response }: Upgrade,
+    opened: (webSocket: WebSocket, stream: Socket) => void,
+  ): Promise<void> {
+    try {
+      await new Promise<void>((resolve, reject) => {
+        this.#refusals.set(raw, reject)
+        this.#webSockets().handleUpgrade(raw, socket, head, (webSocket) => {
+          response.detachSocket(socket)
+          opened(webSocket, socket)
+          resolve()
+        })
+      })
+    } catch (error) {
+      throw upgradeFailed(error instanceof Error ? error.message : 'the handshake is invalid', {}, { cause: error })
+    }
+  }
+}
+
+/** The subprotocol of the monitor. A client that sends a token offers it too, and the server selects it. */
+const MONITOR_SUBPROTOCOL = 'signalbox.monitor'
+
+/** The prefix of the subprotocol that carries a token. */
+const BEARER_SUBPROTOCOL = 'signalbox.bearer.'
+
+/**
+ * Makes the token among the subprotocols of a handshake its Authorization header. Browsers cannot set
+ * that header for a WebSocket, and a token in the address would be in logs. A request with both has
+ * two Authorization headers, which authenticators refuse.
+ */
+export function takeTokenOfSubprotocols({ headers, rawHeaders }: IncomingMessage): void {
+  const offered = headers['sec-websocket-protocol']
+  if (offered === undefined || !offered.includes(BEARER_SUBPROTOCOL)) return
+  const protocols = offered.split(',').map((protocol) => protocol.trim())
+  const tokens = protocols.filter((protocol) => protocol.startsWith(BEARER_SUBPROTOCOL))
+  for (const token of tokens) {
+    const authorization = `Bearer ${token.slice(BEARER_SUBPROTOCOL.length)}`
+    headers.authorization ??= authorization
+    rawHeaders.push('Authorization', authorization)
+  }
+  const others = protocols.filter((protocol) => !tokens.includes(protocol))
+  if (others.length === 0) delete headers['sec-websocket-protocol']
+  else headers['sec-websocket-protocol'] = others.join(', ')
+}
+
+/** Returns the subprotocol of the answer: that of the monitor if it is offered, otherwise the first. */
+export function selectSubprotocol(offered: ReadonlySet<string>): string | false {
+  if (offered.has(MONITOR_SUBPROTOCOL)) return MONITOR_SUBPROTOCOL
+  const [first = false] = offered
+  return first
+}
