@@ -87,7 +87,7 @@ function restRoute({ method, path }: DocumentedRoute): ProbedRoute {
 
 const OPERATOR_ROUTES = MANAGEMENT_ROUTES.filter(({ listener }) => listener === 'management').map(operatorRoute)
 
-/** Every route of both listeners. Whoever adds one to the product adds it here, and to the table in docs/reference/http.md. */
+/** Every route of both listeners. Those of the management listener follow from its declarations; add others here and to the table in docs/reference/http.md. */
 export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('GET /ping'),
   shared('GET /health'),
