@@ -52,6 +52,13 @@ export const failureSchema = Type.Object({
   ]),
 })
 
+/** An answer: members that are undefined are left out of its JSON. */
+export type AnswerOf<Data> = Data extends readonly (infer Item)[]
+  ? AnswerOf<Item>[]
+  : Data extends object
+    ? { [Key in keyof Data]: AnswerOf<Data[Key]> | (object extends Pick<Data, Key> ? undefined : never) }
+    : Data
+
 export const JSON_HEADERS = {
   'content-type': 'application/json; charset=utf-8',
   'cache-control': 'no-store',

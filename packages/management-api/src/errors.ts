@@ -97,7 +97,7 @@ export function messageNotFound(
   return new ManagementError(
     'MESSAGE_NOT_FOUND',
     `${type} ${JSON.stringify(channel)} shows no message with ${names.join(' and ')}: it is gone, leased or delayed; /api/messages lists the messages`,
-    { type, channel, ...(sequence === undefined ? {} : { sequence }), ...(id === undefined ? {} : { id }) },
+    { type, channel, sequence, id },
   )
 }
 

@@ -9,6 +9,7 @@ import type { AuditLog } from './audit/audit-log.ts'
 import type { Attachments } from './channels/attachments.ts'
 import type { ChannelIndex } from './channels/channel-index.ts'
 import type { Redrives } from './dead-letters/redrives.ts'
+import type { AnswerOf } from './envelope.ts'
 import { invalidArguments, invalidParameters } from './errors.ts'
 import type { History } from './history/history.ts'
 import type { Monitors } from './monitor/monitors.ts'
@@ -71,13 +72,6 @@ export interface ActionCall extends ManagementRouteCall {
   /** Sets the stream of server-sent events that is the answer, instead of the data. */
   answerWith(stream: AgentCallStream): void
 }
-
-/** An answer: members that are undefined are left out of its JSON. */
-export type AnswerOf<Data> = Data extends readonly (infer Item)[]
-  ? AnswerOf<Item>[]
-  : Data extends object
-    ? { [Key in keyof Data]: AnswerOf<Data[Key]> | (object extends Pick<Data, Key> ? undefined : never) }
-    : Data
 
 /** A GET route of the management API, answered in the envelope. */
 export interface ManagementRoute {

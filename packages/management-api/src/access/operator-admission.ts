@@ -91,12 +91,8 @@ const CODES: Readonly<Record<Refusal['reason'], ManagementErrorCode>> = {
 }
 
 /** Returns the error that reports a refusal to the operator. */
-export function managementRefusal({ cause, limit: name, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal) {
-  const limit = name ?? maxBodyBytes
-  const details = {
-    ...(limit === undefined ? {} : { limit }),
-    ...(retryAfterSeconds === undefined ? {} : { retry_after_seconds: retryAfterSeconds }),
-  }
+export function managementRefusal({ cause, limit, maxBodyBytes, message, reason, retryAfterSeconds }: Refusal) {
+  const details = { limit: limit ?? maxBodyBytes, retry_after_seconds: retryAfterSeconds }
   return new ManagementError(CODES[reason], message, details, { cause })
 }
 

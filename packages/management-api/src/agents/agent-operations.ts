@@ -35,13 +35,12 @@ function shownInstance(instance: AgentInstanceStatus) {
 }
 
 function shownProbe({ at, error }: AgentProbe) {
-  const shown = { status: error === undefined ? ('ok' as const) : ('failing' as const), last_probe: isoTime(at) }
-  return error === undefined ? shown : { ...shown, error }
+  return { status: error === undefined ? ('ok' as const) : ('failing' as const), last_probe: isoTime(at), error }
 }
 
 function shownAgent(agent: AgentStatus) {
-  const { probe } = agent
-  const shown = {
+  const { probe, instances = [] } = agent
+  return {
     agent_id: agent.agent_id,
     name: agent.name,
     version: agent.version,
@@ -52,10 +51,9 @@ function shownAgent(agent: AgentStatus) {
     expires_at: expiry(agent),
     is_alive: isAlive(agent),
     in_flight: agent.in_flight,
-    ...(probe === undefined ? {} : { probe: shownProbe(probe) }),
+    probe: probe && shownProbe(probe),
+    instances: instances.length === 0 ? undefined : instances.map(shownInstance),
   }
-  const { instances = [] } = agent
-  return instances.length === 0 ? shown : { ...shown, instances: instances.map(shownInstance) }
 }
 
 const agentsRoute = defineManagementRoute({

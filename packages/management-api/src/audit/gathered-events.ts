@@ -82,14 +82,7 @@ export class Denials {
 function common(one: AuditEvent, { type, channel, agent }: AuditEvent): AuditEvent {
   if (one.type === type && one.channel === channel && one.agent === agent) return one
   const { client, action, outcome, address, code } = one
-  return {
-    client,
-    action,
-    outcome,
-    ...(one.type !== undefined && one.type === type ? { type } : {}),
-    ...(address === undefined ? {} : { address }),
-    ...(code === undefined ? {} : { code }),
-  }
+  return { client, action, outcome, type: one.type === type ? type : undefined, address, code }
 }
 
 /**

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
+import type { AnswerOf } from '../envelope.ts'
 import { ManagementError, toManagementError } from '../errors.ts'
 import type { RedriveRequest } from './redrive.ts'
 import { redrive, RedriveProgress } from './redrive.ts'
@@ -38,7 +39,7 @@ export const redriveSchema = Type.Object({
   error: Type.Optional(Type.String({ description: 'The reason for the state failed.' })),
 })
 
-export type ShownRedrive = Static<typeof redriveSchema>
+export type ShownRedrive = AnswerOf<Static<typeof redriveSchema>>
 
 interface Redrive {
   readonly id: string
@@ -135,8 +136,8 @@ function shownRedrive({ id, request, state, startedAt, endedAt, total, error }: 
   return {
     id,
     channel,
-    ...(selection.source === undefined ? {} : { source: selection.source }),
-    ...(selection.reason === undefined ? {} : { reason: selection.reason }),
+    source: selection.source,
+    reason: selection.reason,
     client: operator.clientId,
     state,
     started_at: startedAt,
@@ -146,6 +147,6 @@ function shownRedrive({ id, request, state, startedAt, endedAt, total, error }: 
     redriven: progress.redriven,
     left_count: progress.leftCount,
     left: progress.left.slice(0, MAX_LEFT),
-    ...(error === undefined ? {} : { error }),
+    error,
   }
 }

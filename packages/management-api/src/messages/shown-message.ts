@@ -4,6 +4,7 @@ import type { LongBytes } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 
+import type { AnswerOf } from '../envelope.ts'
 import { firstBytes, STORED_TYPES } from './stored-messages.ts'
 import type { StoredMessage, StoredType } from './stored-messages.ts'
 
@@ -48,7 +49,7 @@ export const shownMessageSchema = Type.Object({
   }),
 })
 
-export type ShownMessage = Static<typeof shownMessageSchema>
+export type ShownMessage = AnswerOf<Static<typeof shownMessageSchema>>
 
 /** Returns a message with at most `maxBodySize` bytes of its body, and with its first tags. */
 export function shownMessage(message: StoredMessage, maxBodySize: number): ShownMessage {
@@ -105,7 +106,7 @@ function properties(message: StoredMessage) {
     }
   }
   const { key, tombstone } = message
-  return { ...common, ...(key === undefined ? {} : { key }), ...(tombstone ? { tombstone } : {}) }
+  return { ...common, key, tombstone: tombstone ? (true as const) : undefined }
 }
 
 export const queueMessageData = Type.Object({

@@ -19,7 +19,7 @@ export interface SeenRequest {
   /** In ms since the epoch. */
   readonly sentAt: number
   /** The first delivery on this node, and its responder; undefined if there is none. */
-  readonly delivered?: { readonly at: number; readonly responder: string }
+  readonly delivered: { readonly at: number; readonly responder: string } | undefined
   readonly ended?: { readonly at: number; readonly outcome: RequestOutcome }
 }
 
@@ -64,7 +64,7 @@ export class OpenRequests implements BrokerObserver {
       client: clientId,
       bodySize: body.byteLength,
       sentAt: Date.now(),
-      ...(delivered === undefined ? {} : { delivered }),
+      delivered,
     })
   }
 

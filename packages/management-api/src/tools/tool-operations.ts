@@ -87,7 +87,7 @@ const callTool = defineAction({
       name,
       is_error: isError,
       text,
-      ...(structured === undefined ? {} : { structured }),
+      structured,
       milliseconds: Math.round(performance.now() - startedAt),
     }
   },

@@ -104,13 +104,11 @@ const traceRoute = defineManagementRoute({
 export const traceOperations: readonly Operation[] = [traceRoute]
 
 function shownStep({ at, event, times, id, type, channel, party, other }: TrailStep) {
-  const step = { time: isoTime(at), event, times, id, type, channel, party }
-  return other === undefined ? step : { ...step, other }
+  return { time: isoTime(at), event, times, id, type, channel, party, other }
 }
 
 function shownPlace({ type, channel, source, message }: Place) {
-  const place = { type, channel, message: shownMessage(message, MAX_BODY) }
-  return source === undefined ? place : { ...place, dead_letter_of: source }
+  return { type, channel, message: shownMessage(message, MAX_BODY), dead_letter_of: source }
 }
 
 /** The most steps of a trace. */

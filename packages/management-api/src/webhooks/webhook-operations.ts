@@ -35,12 +35,12 @@ export function shownWebhook(webhook: WebhookStatus) {
     channel,
     endpoint_host: new URL(endpoint).host,
     format,
-    ...(filter === undefined ? {} : { filter }),
+    filter,
     ordered,
     state,
-    ...(reason === undefined ? {} : { reason }),
+    reason,
     created_at: isoTime(createdMs),
-    ...(next === undefined ? {} : { next_sequence: next }),
+    next_sequence: next,
     dead_letter_queue: webhook.deadLetterQueue,
   }
 }

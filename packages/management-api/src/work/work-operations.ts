@@ -14,7 +14,7 @@ const eventSchema = Type.Object({
 })
 
 function shownEvent({ at, event, detail }: WorkEvent) {
-  return { time: isoTime(at), event, ...(detail === undefined ? {} : { detail }) }
+  return { time: isoTime(at), event, detail }
 }
 
 /** A task of `/mcp` in answers. */
@@ -37,7 +37,7 @@ export function shownTask(task: TaskStatus) {
     tool,
     owner,
     status,
-    ...(statusMessage === undefined ? {} : { status_message: statusMessage }),
+    status_message: statusMessage,
     created_at: isoTime(createdAt),
     updated_at: isoTime(updatedAt),
     expires_at: isoTime(expiresAt),
