@@ -135,7 +135,7 @@ export interface ManagementAction {
 }
 
 /** An action with validated arguments. */
-export interface PreparedAction {
+interface PreparedAction {
   readonly target: Target
   run(call: ActionCall): Promise<{ readonly data: unknown; readonly detail: string | undefined }>
 }

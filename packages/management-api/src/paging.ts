@@ -31,7 +31,7 @@ export const pagingParameters = {
   ),
 }
 
-export interface PageRequest {
+interface PageRequest {
   readonly limit?: number
   readonly cursor?: string
 }

@@ -25,7 +25,7 @@ async function entries(
   return items
 }
 
-test('AUDIT-1 - management actions: caller, action, object, address and outcome', async () => {
+test('AUDIT-1 - an action is recorded with caller, action, target, address and outcome', async () => {
   const server = await manage({ authenticator: tokens(), audit: { node: 'n1' } })
   const { act } = server
   await act('create_channel', { channel: 'orders', type: 'queues' }, bearer('alice:ReadWrite'))
@@ -146,7 +146,7 @@ test('AUDIT-4 - further denials of an action to a caller within the time are one
   expect(page.items[0]).toMatchObject({ client: '', action: 'denied', outcome: 'denied', count: 503 })
 })
 
-test('AUDIT-5 - the log keeps to its bytes, and the oldest entries go first', async () => {
+test('AUDIT-5 - the log stays within its size, and removes the oldest entries first', async () => {
   const { api, system } = await manage({ audit: { maxBytes: 50_000 } })
   for (let n = 0; n < 1_000; n++) api.audit.record({ client: 'app', action: `${n}`, outcome: 'success' })
   await api.audit.close(GRACE_MS)
@@ -157,7 +157,7 @@ test('AUDIT-5 - the log keeps to its bytes, and the oldest entries go first', as
   expect(items.map(({ action }) => action)).toEqual(items.map((_, i) => `${999 - i}`))
 })
 
-test('AUDIT-3 - messages only where asked for', async () => {
+test('AUDIT-3 - audits messages only if enabled', async () => {
   const server = await manage({ audit: { messages: true } })
   const { queues } = server.broker.as({ clientId: 'app' })
   await queues.send('q', { body: text('secret') })

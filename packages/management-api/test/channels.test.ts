@@ -6,7 +6,7 @@ import { CHANNEL_SORTS } from '../src/channels/search-channels.ts'
 import type { Answer } from './management-server.ts'
 import { manage, text } from './management-server.ts'
 
-test('MGMT-16 - a page sorted by depth, then the next', async () => {
+test('MGMT-16 - pages through channels sorted by depth', async () => {
   const { get, broker } = await manage()
   const shop = broker.as({ clientId: 'shop' })
   for (const [channel, count] of Object.entries({ a: 1, b: 3, c: 2, d: 2 })) {
@@ -29,7 +29,7 @@ test('MGMT-16 - a page sorted by depth, then the next', async () => {
   }
 })
 
-test('MGMT-16 - all types, ordered by name, with the values of their type', async () => {
+test('MGMT-16 - lists all channel types by name, with the values of their type', async () => {
   const { get, broker } = await manage()
   const shop = broker.as({ clientId: 'shop' })
   await shop.queues.send('m', { body: text('x'), delayMs: 60_000 })
@@ -48,7 +48,7 @@ test('MGMT-16 - all types, ordered by name, with the values of their type', asyn
   expect((await get('/api/channels?type=events_store&sort=last_activity')).data.total).toBe(1)
 })
 
-test('MGMT-16 - a search by a part of the name or by a glob', async () => {
+test('MGMT-16 - searches by a part of the name or by a glob', async () => {
   const { get, act } = await manage()
   for (const channel of ['shop.Orders', 'shop.invoices', 'orders-old']) {
     await act('create_channel', { channel, type: 'queues' })
@@ -131,7 +131,7 @@ test('MGMT-16 - while a slow engine reads the states, a list has those that are 
   await expect.poll(list).toEqual([2, true])
 })
 
-test('MGMT-21 - the clients of a channel on this node, until they leave', async () => {
+test('MGMT-21 - lists the clients of a channel on this node until they leave', async () => {
   const { get, broker } = await manage()
   const { events, commands, queues } = broker.as({ clientId: 'billing' })
   const clients = async (type: string, channel: string) =>
@@ -164,7 +164,7 @@ test('MGMT-21 - the clients of a channel on this node, until they leave', async 
   }
 })
 
-test('MGMT-16 - one channel by its whole name, in any order of the list', async () => {
+test('MGMT-16 - finds one channel by its whole name, whatever the order', async () => {
   const { get, act } = await manage()
   for (const channel of ['orders', 'Orders', 'orders.eu']) await act('create_channel', { channel, type: 'queues' })
   await act('create_channel', { channel: 'orders', type: 'events' })

@@ -1,10 +1,26 @@
+import type { Broker } from '@signalbox/broker-core'
 import { parsePolicy } from '@signalbox/broker-core'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
 
-import { bury, SHOP } from './bury.ts'
+import type { ManagementServer } from './management-server.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'
 
-test('dead letters - they are counted by source and reason', async () => {
+const SHOP = { clientId: 'shop' }
+
+/** Sends messages to a queue, from which they move to the queue `dead`. */
+async function bury(broker: Broker, queue: string, bodies: readonly string[]): Promise<void> {
+  const { queues } = broker.as(SHOP)
+  await queues.sendBatch(
+    queue,
+    bodies.map((body) => ({ body: text(body), maxReceiveCount: 1, deadLetterQueue: 'dead' })),
+  )
+  const taken = await queues.receive(queue, { maxMessages: bodies.length })
+  await queues.nack(taken.map(({ receipt }) => receipt))
+}
+
+afterEach(() => vi.restoreAllMocks())
+
+test('dead letters - are counted by source and reason', async () => {
   const { get, broker } = await manage()
   await bury(broker, 'orders', ['a', 'b', 'c'])
   await bury(broker, 'bills', ['d'])
@@ -28,7 +44,7 @@ test('dead letters - groups beyond the hundredth count as others', async () => {
   expect(data.groups).toHaveLength(100)
 })
 
-test('dead letters - the queues that hold them are found, with their sources', async () => {
+test('dead letters - lists the queues that hold them, with their sources', async () => {
   const { get, broker } = await manage()
   const { queues } = broker.as(SHOP)
   expect((await get('/api/dead_letter_queues')).data).toMatchObject({ items: [], next_cursor: null, examined: 0 })
@@ -61,7 +77,7 @@ test('dead letters - the queues that hold them are found, with their sources', a
   expect(await get('/api/dead_letter_queues?cursor=!')).toMatchObject({ data: { code: 'PARAMETER_INVALID' } })
 }, 60_000)
 
-test('dead letters - a long list of queues continues with its cursor', async () => {
+test('dead letters - pages through a long list of queues by cursor', async () => {
   const { get, broker } = await manage()
   const { queues } = broker.as(SHOP)
   for (let i = 0; i < 150; i++) {
@@ -113,7 +129,7 @@ test('redrive - a selection sends back its messages, and the others keep their p
   expect(await queues.peek('dead', { maxMessages: 9 })).toHaveLength(1)
 })
 
-test('redrive - a rehearsal names what would stay', async () => {
+test('redrive - a dry run lists the messages that would stay', async () => {
   const { act, broker, authorization } = await manage({
     policy: parsePolicy({ rules: [{ clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }] }),
   })
@@ -130,7 +146,7 @@ test('redrive - a rehearsal names what would stay', async () => {
   })
 })
 
-test('redrive - an edited dead letter goes back under the name of the operator', async () => {
+test("redrive - an edited dead letter is sent back in the operator's name", async () => {
   const { act, broker } = await manage({ authenticator: tokens() })
   const operator = bearer('op:ReadWrite')
   await bury(broker, 'orders', ['wrong'])
@@ -152,7 +168,7 @@ test('redrive - an edited dead letter goes back under the name of the operator',
   })
 })
 
-test('redrive - a started redrive shows its progress and what it left', async () => {
+test('redrive - a background redrive reports its progress and the messages that stay', async () => {
   const { act, get, broker } = await manage({ authenticator: tokens() })
   const operator = bearer('op:ReadWrite')
   await broker.as(SHOP).queues.send('dead', { body: text('x') })
@@ -184,7 +200,7 @@ test('redrive - a started redrive shows its progress and what it left', async ()
   expect((await channels.info('queues', 'dead')).queue).toMatchObject({ waiting: 1, inFlight: 0 })
 })
 
-test('redrive - a redrive is cancelled, and a shutdown returns the messages that it holds', async () => {
+test('redrive - can be cancelled, and a shutdown returns the messages that it leased', async () => {
   const { act, api, broker } = await manage()
   for (let i = 0; i < 30; i++)
     await bury(
@@ -202,7 +218,7 @@ test('redrive - a redrive is cancelled, and a shutdown returns the messages that
   expect((await broker.as(SHOP).channels.info('queues', 'dead')).queue?.inFlight).toBe(0)
 })
 
-test('redrive - a node runs four redrives at a time', async () => {
+test('redrive - a node runs at most four redrives', async () => {
   const { act, broker, engine } = await manage()
   await bury(broker, 'orders', ['a'])
   const receive = engine.queues.receive.bind(engine.queues)
@@ -214,4 +230,180 @@ test('redrive - a node runs four redrives at a time', async () => {
   const answers = await Promise.all(Array.from({ length: 5 }, () => act('start_redrive', { channel: 'dead' })))
   expect(answers.filter(({ error }) => error)).toMatchObject([{ data: { code: 'REDRIVE_LIMIT', limit: 4 } }])
   release()
+})
+
+/** A dead letter of `source` in `letters`, by the way that dead letters come. */
+async function deadLetter({ broker }: ManagementServer, source: string, body: string, tags = {}): Promise<void> {
+  const { queues } = broker.as(SHOP)
+  await queues.send(source, { body: text(body), metadata: 'm', tags, maxReceiveCount: 1, deadLetterQueue: 'letters' })
+  const deliveries = await queues.receive(source)
+  await queues.nack(deliveries.map(({ receipt }) => receipt))
+}
+
+test('MGMT-11 - a redrive returns dead letters unchanged to their source queues', async () => {
+  const server = await manage()
+  const { act, broker } = server
+  await deadLetter(server, 'a', 'one', { k: 'v' })
+  await deadLetter(server, 'b', 'two')
+  await deadLetter(server, 'a', 'three')
+  const { queues } = broker.as(SHOP)
+  await queues.send('letters', { body: text('no dead letter') })
+  expect(await act('redrive_dead_letters', { channel: 'letters', max_messages: 2 })).toMatchObject({
+    data: { redriven: 2, left: [] },
+  })
+  expect(await act('redrive_dead_letters', { channel: 'letters' })).toMatchObject({
+    error: false,
+    data: { channel: 'letters', redriven: 1, left: [{ reason: expect.stringContaining('dlq_source') }] },
+  })
+  expect((await queues.peek('a', { maxMessages: 10 })).map(({ body }) => new TextDecoder().decode(body))).toEqual([
+    'one',
+    'three',
+  ])
+  expect(await queues.peek('letters', { maxMessages: 10 })).toHaveLength(1)
+  const [first] = await queues.receive('a')
+  expect(first?.message).toMatchObject({
+    clientId: 'shop',
+    metadata: 'm',
+    tags: { k: 'v' },
+    maxReceiveCount: 1,
+    deadLetterQueue: 'letters',
+  })
+  await queues.nack([first?.receipt ?? ''])
+  expect(await queues.peek('letters', { maxMessages: 10 })).toHaveLength(2)
+  expect(await act('redrive_dead_letters', { channel: 'nobody' })).toMatchObject({
+    data: { code: 'CHANNEL_NOT_FOUND' },
+  })
+})
+
+test('MGMT-11 - a message with a message_id can be redriven at once, and again', async () => {
+  const server = await manage()
+  const { act, broker } = server
+  const { queues } = broker.as(SHOP)
+  await deadLetter(server, 'a', 'once', { message_id: '1' })
+  for (let time = 1; time <= 2; time++) {
+    expect(await act('redrive_dead_letters', { channel: 'letters' })).toMatchObject({ data: { redriven: 1, left: [] } })
+    const [delivery] = await queues.receive('a')
+    expect(delivery?.message.tags).toEqual({ message_id: '1' })
+    await queues.nack([delivery?.receipt ?? ''])
+    expect(await queues.peek('letters', { maxMessages: 10 })).toHaveLength(1)
+  }
+  // The sender's own repeat is still recognized.
+  expect(await queues.send('a', { body: text('once'), tags: { message_id: '1' } })).toMatchObject({ duplicate: true })
+})
+
+test('MGMT-11 - a message that its queue refuses stays a dead letter', async () => {
+  const server = await manage()
+  const { act, broker } = server
+  const { queues } = broker.as(SHOP)
+  // As an older version stored it, which took any tag.
+  await server.engine.queues.send('letters', {
+    id: 'old',
+    clientId: 'shop',
+    body: text('forged'),
+    metadata: '',
+    delayMs: 0,
+    expirationMs: 0,
+    maxReceiveCount: 0,
+    deadLetterQueue: '',
+    tags: { dlq_source: '_AGENTS_.x', dlq_reason: 'x' },
+  })
+  expect(await act('redrive_dead_letters', { channel: 'letters' })).toMatchObject({
+    data: {
+      redriven: 0,
+      left: [{ reason: expect.stringContaining('CHANNEL_RESERVED') }],
+    },
+  })
+  expect(await queues.peek('letters', { maxMessages: 10 })).toHaveLength(1)
+  expect(await queues.peek('a')).toHaveLength(0)
+})
+
+const ANY = { actions: '*', patterns: '*', effect: 'allow' }
+
+test('redrive - sends a message back only if the policy lets its sender send', async () => {
+  const { act, broker, authorization } = await manage({
+    policy: parsePolicy({
+      rules: [
+        { ...ANY, clients: 'mallory', channels: 'letters' },
+        { ...ANY, clients: 'shop', channels: ['orders', 'letters'] },
+      ],
+    }),
+  })
+  const mallory = broker.as({ clientId: 'mallory' }).queues
+  const forged = { dlq_source: 'orders', dlq_reason: 'max_receive_count', dlq_receive_count: '1' }
+  await mallory.send('letters', { body: text('forged'), tags: forged })
+  expect(await act('redrive_dead_letters', { channel: 'letters' })).toMatchObject({
+    data: { redriven: 0, left: [{ reason: expect.stringContaining('it is not a dead letter') }] },
+  })
+
+  const shop = broker.as({ clientId: 'shop' }).queues
+  await shop.send('orders', { body: text('late'), maxReceiveCount: 1, deadLetterQueue: 'letters' })
+  await shop.nack((await shop.receive('orders')).map(({ receipt }) => receipt))
+  authorization?.replace(parsePolicy({ rules: [{ ...ANY, clients: 'shop', channels: 'letters' }] }))
+  const answer = await act('redrive_dead_letters', { channel: 'letters' })
+  expect(answer.data.redriven).toBe(0)
+  expect(answer.data.left[1].reason).toMatch(/^FORBIDDEN: .*"shop" send on queues "orders"/)
+  expect(await shop.peek('letters', { maxMessages: 10 })).toHaveLength(2)
+})
+
+async function bodiesOf({ broker }: ManagementServer, channel: string): Promise<readonly string[]> {
+  const messages = await broker.as(SHOP).queues.peek(channel, { maxMessages: 100 })
+  return messages.map(({ body }) => new TextDecoder().decode(body))
+}
+
+async function ended({ get }: ManagementServer) {
+  let item: { readonly state: string; readonly redriven: number; readonly error?: string } | undefined
+  await expect.poll(async () => (item = (await get('/api/redrives')).data.items[0])?.state).not.toBe('running')
+  return item
+}
+
+test.each(['start_redrive', 'redrive_dead_letters'])(
+  'redrive - %s leaves messages that arrive after its start, also if other receivers take older ones',
+  async (action) => {
+    const server = await manage()
+    const { act, broker, engine } = server
+    await bury(broker, 'orders', ['a', 'b', 'c', 'd', 'e'])
+    // Gaps between the sequences.
+    const { queues } = broker.as(SHOP)
+    const gone = await queues.receive('dead', { maxMessages: 4 })
+    await queues.ack(gone.filter((_, i) => i !== 0).map(({ receipt }) => receipt))
+    await queues.nack(gone.slice(0, 1).map(({ receipt }) => receipt))
+    await bury(broker, 'orders', ['f'])
+    const receive = engine.queues.receive.bind(engine.queues)
+    vi.spyOn(engine.queues, 'receive').mockImplementationOnce(async (channel, options) => {
+      vi.restoreAllMocks()
+      await queues.receive('dead', { maxMessages: 2 })
+      await bury(broker, 'orders', ['x', 'y'])
+      return receive(channel, options)
+    })
+    await act(action, { channel: 'dead' })
+    await ended(server)
+    expect(await bodiesOf(server, 'orders')).toEqual(['f'])
+    expect(await bodiesOf(server, 'dead')).toEqual(['x', 'y'])
+    expect((await broker.as(SHOP).channels.info('queues', 'dead')).queue).toMatchObject({ waiting: 2, inFlight: 2 })
+  },
+)
+
+test('redrive - a send that fails unexpectedly returns every other message at once', async () => {
+  const server = await manage({ hooks: {} })
+  const { act, broker, engine } = server
+  await bury(broker, 'orders', ['a', 'b', 'c'])
+  vi.spyOn(engine.queues, 'send').mockRejectedValueOnce(new Error('disk'))
+  await act('start_redrive', { channel: 'dead' })
+  expect(await ended(server)).toMatchObject({ state: 'failed', redriven: 2, error: 'INTERNAL: internal error' })
+  expect(await bodiesOf(server, 'orders')).toEqual(['b', 'c'])
+  expect((await broker.as(SHOP).channels.info('queues', 'dead')).queue).toMatchObject({ waiting: 1, inFlight: 0 })
+})
+
+test('redrive - a failed removal ends the redrive, and the messages that were not sent return at once', async () => {
+  const server = await manage({ hooks: {} })
+  const { act, broker, engine } = server
+  await bury(
+    broker,
+    'orders',
+    Array.from({ length: 100 }, (_, i) => `m${i}`),
+  )
+  vi.spyOn(engine.queues, 'ack').mockRejectedValueOnce(new Error('disk'))
+  expect(await act('redrive_dead_letters', { channel: 'dead' })).toMatchObject({ data: { code: 'INTERNAL' } })
+  expect(await bodiesOf(server, 'orders')).toHaveLength(64)
+  expect((await broker.as(SHOP).channels.info('queues', 'dead')).queue).toMatchObject({ waiting: 36, inFlight: 64 })
 })

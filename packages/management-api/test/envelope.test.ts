@@ -36,7 +36,7 @@ test('MGMT-4 - until the start is over every route answers that it is not ready,
   expect(await server.get('/v1/stats/channels')).toMatchObject({ data: { items: [], total: 0, next_cursor: null } })
 })
 
-test('management - no CORS headers, and nothing is to be kept', async () => {
+test('management - answers have no CORS headers and may not be cached', async () => {
   const { url } = await manage()
   const response = await fetch(`${url}/api/config`, { headers: { origin: 'http://localhost:3000' } })
   expect([...response.headers.keys()].filter((name) => name.startsWith('access-control-'))).toEqual([])
@@ -47,7 +47,7 @@ test('management - no CORS headers, and nothing is to be kept', async () => {
   ).toBe(404)
 })
 
-test('management - query parameters are strict, and every problem is named', async () => {
+test('management - invalid query parameters are all reported', async () => {
   const { get } = await manage()
   const { status, error_string, data } = await get('/v1/stats/channels?limit=0&limit=2&type=topics&nope=1&cursor=%FF')
   expect([status, data.code]).toEqual([200, 'PARAMETER_INVALID'])
@@ -81,7 +81,7 @@ test.each([
   },
 )
 
-test('management - a failure of our own is 500, is reported, and shows nothing of its inside', async () => {
+test('management - an internal error is 500, is logged, and shows no details', async () => {
   const reported: unknown[] = []
   const { get } = await manage({
     config: () => {

@@ -84,7 +84,7 @@ test('MGMT-15 - the most active channels come first, and only as many as wanted'
     .toEqual([['queues', 'many', 9]])
 }, 60_000)
 
-test('MGMT-15 - an idle channel is followed from the first question on', async () => {
+test('MGMT-15 - follows an idle channel from the first request for it', async () => {
   const { get, act } = await manage(STEP)
   await act('create_channel', { channel: 'quiet', type: 'queues' })
   const ask = async () => (await get('/api/history?channel=quiet&type=queues')).data.channels[0]
@@ -101,7 +101,7 @@ test('MGMT-15 - a channel and its type are given together', async () => {
   }
 })
 
-test('MGMT-15 - later steps only', async () => {
+test('MGMT-15 - returns only the steps after a given time', async () => {
   const { get } = await manage(STEP)
   await expect.poll(async () => (await get('/api/history')).data.steps).toBeGreaterThan(2)
   const { data: first } = await get('/api/history')

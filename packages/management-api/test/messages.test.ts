@@ -59,7 +59,7 @@ test('messages - an events store is read by sequence, by time and from its end',
   expect(await sequences('from_time=2999-01-01T00:00:00Z')).toEqual([null])
 })
 
-test('messages - a search looks at ids, senders, metadata, tags and bodies, in any case', async () => {
+test('messages - a search covers ids, senders, metadata, tags and bodies, in upper or lower case', async () => {
   const { get, broker } = await manage()
   await broker
     .as(SENDER)
@@ -128,7 +128,7 @@ test('messages - one message is shown whole, by sequence or by id', async () => 
   }
 })
 
-test('messages - parameters that exclude each other are refused, and so are unknown channels', async () => {
+test('messages - refuses conflicting parameters and unknown channels', async () => {
   const { get } = await manage()
   for (const [query, text_] of [
     ['type=queues&channel=q&order=newest', 'oldest for the type queues'],
@@ -174,7 +174,7 @@ test('resend - a copy refers to its original, which stays', async () => {
     .toBeGreaterThanOrEqual(2)
 })
 
-test('resend - events are appended again, and mistakes are named', async () => {
+test('resend - appends events again, and reports invalid arguments', async () => {
   const { act, broker } = await manage()
   await broker.as(SENDER).eventsStore.publish('s', { body: text('a'), tags: { message_id: '1' } })
   const event = { type: 'events_store', channel: 's', sequence: 1 }

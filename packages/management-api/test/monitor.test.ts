@@ -44,7 +44,7 @@ function channels(watch: MonitorClient | undefined): string[] {
   return (watch?.messages ?? []).map(({ direction, channel }) => `${direction} ${channel}`)
 }
 
-test('MGMT-5 - the filters choose, and bodies are cut between characters', async () => {
+test('MGMT-5 - filters select messages, and bodies are cut between characters', async () => {
   const { url, broker } = await manage()
   const queries = [
     '?channel=a.*',
@@ -87,7 +87,7 @@ test('M8, MGMT-5 - an internal channel is never shown, not even to a monitor tha
   expect(watches.map(({ messages }) => messages.length)).toEqual([1, 0, 0])
 })
 
-test('MGMT-5 - stop and start work, and other commands get an error with the allowed ones', async () => {
+test('MGMT-5 - stop and start work, and an unknown command lists the allowed ones', async () => {
   const { url, broker } = await manage()
   const watch = await monitor(url)
   const publish = (body: string) => broker.as(SENDER).events.publish('a', { body: text(body) })
@@ -108,7 +108,7 @@ test('MGMT-5 - stop and start work, and other commands get an error with the all
   expect(await watch.closed).toBe(1009)
 })
 
-test('MGMT-4, MGMT-5 - it opens before the server is ready, and then shows messages as they arrive', async () => {
+test('MGMT-4, MGMT-5 - the monitor opens before the server is ready, and then shows messages', async () => {
   const { url, broker, start } = await manage({ started: false })
   const watch = await monitor(url)
   start()
@@ -116,7 +116,7 @@ test('MGMT-4, MGMT-5 - it opens before the server is ready, and then shows messa
   expect(await watch.until(({ kind }) => kind === 'message')).toMatchObject({ channel: 'a' })
 })
 
-test('MGMT-2, MGMT-3 - it needs a token and the role ReadOnly', async () => {
+test('MGMT-2, MGMT-3 - the monitor needs a token and the role ReadOnly', async () => {
   const { url } = await manage({ authenticator: tokens() })
   const end = async (headers: Record<string, string>) =>
     ((await openMonitor(url, '', headers)) as RefusedMonitor).status
@@ -343,7 +343,7 @@ function rawMonitor(url: string, query: string): Promise<Socket> {
   })
 }
 
-test('S9 - it ends when the token that opened it expires', async () => {
+test('S9 - a monitor ends when its token expires', async () => {
   const { url } = await manage({ authenticator: tokens(400) })
   const watch = await monitor(url, '', bearer('a:ReadOnly'))
   expect(await watch.closed).toBe(1008)

@@ -1,4 +1,4 @@
-import { parsePolicy } from '@signalbox/broker-core'
+import { parsePolicy, parseRoutingTable, Routing } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
 import { bearer, manage, tokens } from './management-server.ts'
@@ -11,7 +11,7 @@ const POLICY = parsePolicy({
   ],
 })
 
-test('MGMT-17 - the rule that decides', async () => {
+test('MGMT-17 - reports the policy rule that decides', async () => {
   const { get } = await manage({ policy: POLICY })
   const decide = async (query: string) => (await get(`/api/policy/test?${query}`)).data
   expect(await decide('client=shop-1&action=send&pattern=queues&channel=orders.1')).toEqual({
@@ -74,7 +74,7 @@ test('MGMT-17 - every invalid parameter is named', async () => {
   expect(pattern.data.code).toBe('PARAMETER_INVALID')
 })
 
-test('MGMT-17 - the authentication and the policy in force', async () => {
+test('MGMT-17 - reports the authentication and the policy in force', async () => {
   const policy = { file: 'policy.yaml', since: 1_000, failure: { at: 2_000, reason: 'rule 0 has no effect' } }
   const { get } = await manage({
     policy: POLICY,
@@ -120,7 +120,7 @@ test('MGMT-17 - a host that reports nothing has the authentication of its listen
   expect(data).toMatchObject({ management: { authentication: true }, keys: null, policy: null })
 })
 
-test('MGMT-17 - each with its value, its origin and its documentation', async () => {
+test('MGMT-17 - lists every setting with its value, origin and documentation', async () => {
   const setting = {
     key: 'http.port',
     env: 'HTTP_PORT',
@@ -136,4 +136,42 @@ test('MGMT-17 - each with its value, its origin and its documentation', async ()
   const list = { ...setting, key: 'audience', value: ['a'], default: [] }
   const { get } = await manage({ settings: () => [setting, list] })
   expect((await get('/api/settings')).data).toEqual({ items: [setting, list] })
+})
+
+test('operator - a role includes the roles below it', async () => {
+  const { get } = await manage({ authenticator: tokens() })
+  expect((await get('/api/operator', bearer('eve:ReadWrite'))).data).toEqual({
+    client: 'eve',
+    roles: ['ReadOnly', 'ReadWrite'],
+  })
+  expect((await get('/api/operator', bearer('eve'))).status).toBe(403)
+})
+
+test('operator - without authentication every caller is Admin', async () => {
+  const { get } = await manage()
+  expect((await get('/api/operator')).data.roles).toEqual(['ReadOnly', 'ReadWrite', 'Admin'])
+})
+
+test('routing - lists the rules in force with their targets', async () => {
+  const routing = new Routing()
+  const { get } = await manage({ services: { routing } })
+  expect((await get('/api/routing')).data).toEqual({ rules: [] })
+  routing.replace(
+    parseRoutingTable([
+      { key: 'orders\\..+', routes: 'events_store:archive;queues:work.{ce_shop}' },
+      { key: "type = 'paid'", keyType: 'cesql', routes: 'events:paid' },
+    ]),
+  )
+  expect((await get('/api/routing')).data.rules).toEqual([
+    {
+      index: 0,
+      key: 'orders\\..+',
+      key_type: 'regex',
+      targets: [
+        { type: 'events_store', channel: 'archive' },
+        { type: 'queues', channel: 'work.{ce_shop}' },
+      ],
+    },
+    { index: 1, key: "type = 'paid'", key_type: 'cesql', targets: [{ type: 'events', channel: 'paid' }] },
+  ])
 })

@@ -73,7 +73,7 @@ test('MGMT-12 - channels, queues and events stores: messages, bytes, errors, act
   })
 })
 
-test('MGMT-12 - filters, and pages that stay right while the list changes', async () => {
+test('MGMT-12 - statistics are filtered, and pages stay correct while the list changes', async () => {
   const { get, broker } = await manage()
   const { channels } = broker.as({ clientId: 'shop' })
   for (let n = 0; n < 25; n++) await channels.create('queues', `orders.${String(n).padStart(2, '0')}`)

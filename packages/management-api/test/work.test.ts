@@ -5,7 +5,7 @@ import { bearer, manage, text, tokens } from './management-server.ts'
 
 const CALLER = { clientId: 'shop' }
 
-test('requests - commands and queries that wait are listed until their end', async () => {
+test('requests - lists waiting commands and queries until they end', async () => {
   const { get, broker } = await manage()
   const { commands, queries } = broker.as(CALLER)
   const answer = Promise.withResolvers<void>()
@@ -58,7 +58,7 @@ const TASK: TaskStatus = {
   events: [{ at: 1_700_000_000_000, event: 'created' }],
 }
 
-test('tasks - they are listed with their events, and cancelled', async () => {
+test('tasks - are listed with their events, and can be cancelled', async () => {
   const tasks: TasksPort = {
     list: () => [TASK, { ...TASK, id: 't2', status: 'completed', statusMessage: 'done' }],
     cancel: async (id) => (id === 't1' ? { ...TASK, status: 'cancelled' } : undefined),
@@ -78,7 +78,7 @@ test('tasks - they are listed with their events, and cancelled', async () => {
   expect(await act('cancel_task', { id: 't1' }, bearer('op:ReadOnly'))).toMatchObject({ status: 403 })
 })
 
-test('streams - they are listed and ended', async () => {
+test('streams - are listed, and can be ended', async () => {
   const ended: string[] = []
   const streams: StreamsPort = {
     list: () => [
@@ -121,7 +121,7 @@ test('streams - they are listed and ended', async () => {
   expect(await act('cancel_stream', { id: 's3' })).toMatchObject({ data: { code: 'STREAM_NOT_FOUND' } })
 })
 
-test('tools - they are listed with their schemas, and called with the broker of the operator', async () => {
+test("tools - are listed with their schemas, and called in the operator's name", async () => {
   const tools: ToolsPort = {
     list: () => [
       {

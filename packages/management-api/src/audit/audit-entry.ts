@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 /** The channel of the audit log. Every engine stores, replicates and retains it. */
 export const AUDIT_CHANNEL = '_AGENTS_.audit'
 
-export const OUTCOMES = ['success', 'failure', 'denied'] as const
+const OUTCOMES = ['success', 'failure', 'denied'] as const
 
 export type AuditOutcome = (typeof OUTCOMES)[number]
 

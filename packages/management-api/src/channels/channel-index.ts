@@ -1,7 +1,7 @@
 import type { BrokerHandle, ChannelInfo } from '@signalbox/broker-core'
 
 /** The states of all channels at one time. */
-export interface IndexedChannels {
+interface IndexedChannels {
   readonly channels: readonly ChannelInfo[]
   /** The time at which the states were read, in ms since the epoch. */
   readonly asOf: number

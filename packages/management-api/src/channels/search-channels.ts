@@ -7,7 +7,7 @@ import { channelListMatcher, inTurns } from '@signalbox/broker-core/internal'
 import { invalidCursor } from '../paging.ts'
 import type { ChannelIndex } from './channel-index.ts'
 
-export interface ChannelSearch {
+interface ChannelSearch {
   readonly type: ChannelType | undefined
   /** The whole name. @default every name */
   readonly name?: string | undefined
@@ -19,7 +19,7 @@ export interface ChannelSearch {
   readonly cursor: string | undefined
 }
 
-export interface FoundChannels {
+interface FoundChannels {
   readonly channels: readonly ChannelInfo[]
   readonly nextCursor: string | null
   /** The number of channels on all pages. */
@@ -101,10 +101,10 @@ export const CHANNEL_SORTS = [
 
 export type ChannelSort = (typeof CHANNEL_SORTS)[number]
 
-export type Order = 'asc' | 'desc'
+type Order = 'asc' | 'desc'
 
 /** A channel with the value that it is sorted by. */
-export interface Ranked<Channel extends ChannelName> {
+interface Ranked<Channel extends ChannelName> {
   readonly channel: Channel
   readonly value: number
 }
@@ -127,14 +127,14 @@ export function depthOf({ queue, eventsStore }: ChannelInfo): number | undefined
 }
 
 /** Returns the value that a channel is sorted by. */
-export function valueOf(sort: Exclude<ChannelSort, 'name'>, channel: ChannelInfo): number {
+function valueOf(sort: Exclude<ChannelSort, 'name'>, channel: ChannelInfo): number {
   return VALUES[sort](channel)
 }
 
 type Compare = (a: Ranked<ChannelName>, b: Ranked<ChannelName>) => number
 
 /** Compares by value, then by name and type, so that every channel has one place. */
-export function rankOrder(order: Order): Compare {
+function rankOrder(order: Order): Compare {
   const sign = order === 'asc' ? 1 : -1
   return (a, b) => sign * (a.value === b.value ? byName(a.channel, b.channel) : a.value < b.value ? -1 : 1)
 }
@@ -146,12 +146,12 @@ function byName(a: ChannelName, b: ChannelName): number {
 }
 
 /** Encodes the last channel of a page with its order, so that a cursor of another order is refused. */
-export function cursorOfRank(sort: ChannelSort, order: Order, { value, channel }: Ranked<ChannelName>): string {
+function cursorOfRank(sort: ChannelSort, order: Order, { value, channel }: Ranked<ChannelName>): string {
   return Buffer.from(JSON.stringify([sort, order, value, channel.type, channel.name])).toString('base64url')
 }
 
 /** Decodes a cursor. @throws ManagementError PARAMETER_INVALID if no page of this order returns it */
-export function rankOfCursor(sort: ChannelSort, order: Order, cursor: string): Ranked<ChannelName> {
+function rankOfCursor(sort: ChannelSort, order: Order, cursor: string): Ranked<ChannelName> {
   const [forSort, forOrder, value, type, name] = parts(cursor)
   const known = CHANNEL_TYPES.find((each) => each === type)
   if (forSort !== sort || forOrder !== order || known === undefined) throw invalidCursor()

@@ -8,7 +8,7 @@ const ENCODINGS = [
   ['gzip', '.gz'],
 ] as const
 
-export type ConsoleEncoding = (typeof ENCODINGS)[number][0]
+type ConsoleEncoding = (typeof ENCODINGS)[number][0]
 
 const MEDIA_TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',

@@ -57,7 +57,7 @@ export const SIGN_IN_ROUTE: DocumentedRoute = {
   responses: { 200: { description: 'Success.', schema: successSchema(data) } },
 }
 
-export interface SignInOptions {
+interface SignInOptions {
   /** `true` if the listener requires a token. */
   readonly required: boolean
   readonly oauth: ConsoleOAuthPort | undefined

@@ -29,7 +29,7 @@ const MAX_KEPT = 10_000
 /** The most messages whose reasons are listed. */
 const MAX_LISTED = 1_000
 
-export interface LeftMessage {
+interface LeftMessage {
   readonly id: string
   readonly reason: string
 }
@@ -212,7 +212,7 @@ function obstacle(broker: Broker, message: QueueMessage): string | undefined {
 }
 
 /** The origin of a dead letter. Only engines set it: a sender cannot forge the tags. */
-export interface DeadLetter {
+interface DeadLetter {
   /** The queue that the message came from. */
   readonly source: string
   readonly reason: string
@@ -231,7 +231,7 @@ export function deadLetterOf(message: QueueMessage): DeadLetter | undefined {
 }
 
 /** The dead letters of a redrive. Without a member, every dead letter matches. */
-export interface Selection {
+interface Selection {
   readonly source?: string | undefined
   readonly reason?: string | undefined
   readonly ids?: readonly string[] | undefined
@@ -243,7 +243,7 @@ export function selectsAll({ source, reason, ids }: Selection): boolean {
 }
 
 /** Returns a test for the messages of a selection. */
-export function selectionMatcher({ source, reason, ids }: Selection): (message: QueueMessage) => boolean {
+function selectionMatcher({ source, reason, ids }: Selection): (message: QueueMessage) => boolean {
   const wanted = ids && new Set(ids)
   return (message) => {
     if (wanted !== undefined && !wanted.has(message.id)) return false

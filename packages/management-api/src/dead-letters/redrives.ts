@@ -39,7 +39,7 @@ export const redriveSchema = Type.Object({
   error: Type.Optional(Type.String({ description: 'The reason for the state failed.' })),
 })
 
-export type ShownRedrive = AnswerOf<Static<typeof redriveSchema>>
+type ShownRedrive = AnswerOf<Static<typeof redriveSchema>>
 
 interface Redrive {
   readonly id: string

@@ -21,7 +21,7 @@ const LOOP_RESOLUTION_MS = 20
 const NANOSECONDS = 1e9
 
 /** The sources of the numbers, read once a step. */
-export interface HistorySources {
+interface HistorySources {
   readonly stats: () => Promise<EngineStats>
   readonly states: ReadStates
   readonly agentCalls: ReadAgentCalls

@@ -73,7 +73,7 @@ export const MINUTES = 1_440
 export const STEPS_PER_MINUTE = 12
 
 /** The value of a minute: the sum of its steps, the last one, or the highest. */
-export type Combine = 'sum' | 'last' | 'max'
+type Combine = 'sum' | 'last' | 'max'
 
 /** The part of a series that is read: steps for an hour, minutes for a day. */
 export interface SeriesRange {

@@ -6,11 +6,10 @@ import { messageSize, Pace } from '@signalbox/broker-core/internal'
 
 import { messageSizeInJson } from '@signalbox/http-kit'
 
-import { firstBytes } from './stored-messages.ts'
+import { firstBytes, newestFirst, oldestFirst } from './stored-messages.ts'
 import type { ShownMessage } from './shown-message.ts'
 import { shownMessage } from './shown-message.ts'
 import type { ReadingStart, StoredChannel, StoredMessage } from './stored-messages.ts'
-import { newestFirst, oldestFirst } from './stored-messages.ts'
 
 /** The bounds of one request: messages looked at, their bytes, and the time, in ms. */
 export const MAX_EXAMINED = 10_000
@@ -48,7 +47,7 @@ export class Examination {
   }
 }
 
-export interface MessageSearch extends StoredChannel, ReadingStart {
+interface MessageSearch extends StoredChannel, ReadingStart {
   readonly order: 'oldest' | 'newest'
   readonly limit: number
   readonly maxBodySize: number
@@ -56,7 +55,7 @@ export interface MessageSearch extends StoredChannel, ReadingStart {
   readonly search?: string | undefined
 }
 
-export interface FoundMessages {
+interface FoundMessages {
   readonly items: ShownMessage[]
   /** The sequence at which the search continues; null at the end of the channel. */
   readonly next_sequence: number | null

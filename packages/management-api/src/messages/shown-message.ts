@@ -15,7 +15,7 @@ export const bodyEncoding = Type.Optional(
 export const tagsData = Type.Unsafe<Tags>({ type: 'object', additionalProperties: { type: 'string' } })
 
 /** A body, which is written in pieces if it is long. */
-export const bodyData = Type.Unsafe<string | LongBytes>({ type: 'string' })
+const bodyData = Type.Unsafe<string | LongBytes>({ type: 'string' })
 
 /** In lists, longer metadata and further tags are left out. */
 const MAX_METADATA = 1_024

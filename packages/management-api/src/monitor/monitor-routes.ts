@@ -92,7 +92,7 @@ const MAX_CLIENT_FRAME_BYTES = 1_024
  * listener, so that origins, credentials and unknown paths are checked in one place, and a refusal
  * is an ordinary answer.
  */
-export class Upgrades {
+class Upgrades {
   readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()
   readonly #refusals = new WeakMap<IncomingMessage, (error: Error) => void>()
   #server: WebSocketServer | undefined
@@ -174,7 +174,7 @@ const BEARER_SUBPROTOCOL = 'signalbox.bearer.'
  * that header for a WebSocket, and a token in the address would be in logs. A request with both has
  * two Authorization headers, which authenticators refuse.
  */
-export function takeTokenOfSubprotocols({ headers, rawHeaders }: IncomingMessage): void {
+function takeTokenOfSubprotocols({ headers, rawHeaders }: IncomingMessage): void {
   const offered = headers['sec-websocket-protocol']
   if (offered === undefined || !offered.includes(BEARER_SUBPROTOCOL)) return
   const protocols = offered.split(',').map((protocol) => protocol.trim())
@@ -190,7 +190,7 @@ export function takeTokenOfSubprotocols({ headers, rawHeaders }: IncomingMessage
 }
 
 /** Returns the subprotocol of the answer: that of the monitor if it is offered, otherwise the first. */
-export function selectSubprotocol(offered: ReadonlySet<string>): string | false {
+function selectSubprotocol(offered: ReadonlySet<string>): string | false {
   if (offered.has(MONITOR_SUBPROTOCOL)) return MONITOR_SUBPROTOCOL
   const [first = false] = offered
   return first

@@ -3,10 +3,8 @@ import type { Socket } from 'node:net'
 
 import type { RawData, WebSocket } from 'ws'
 
-import type { Batch } from './monitored-messages.ts'
-import { Gap } from './monitored-messages.ts'
-import type { MonitorFilter } from './monitored-messages.ts'
-import { droppedFrame, endFrame, errorFrame, stateFrame } from './monitored-messages.ts'
+import type { Batch, MonitorFilter } from './monitored-messages.ts'
+import { droppedFrame, endFrame, errorFrame, Gap, stateFrame } from './monitored-messages.ts'
 
 /** The most frames that a client may send within a second. Its commands are one word. */
 const MAX_FRAMES = 100
@@ -15,7 +13,7 @@ const MAX_FRAMES = 100
 const FAREWELL_MS = 500
 
 /** The ends of a monitor, with WebSocket close codes (RFC 6455, section 7.4.1). */
-export const MONITOR_ENDS = {
+const MONITOR_ENDS = {
   /** The server shuts down. */
   shutdown: { code: 1001, reason: 'the server is shutting down' },
   /** The token that opened the monitor has expired. */
@@ -30,7 +28,7 @@ const MAX_TIMER_MS = 2_147_483_647
 /** The most pings without an answer for a reader that still reads. */
 const MAX_UNANSWERED = 10
 
-export interface MonitorSettings {
+interface MonitorSettings {
   readonly filter: MonitorFilter
   /** The bytes that may wait for the reader at the moment; further frames are dropped and counted. */
   readonly roomBytes: () => number

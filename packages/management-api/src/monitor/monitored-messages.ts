@@ -9,7 +9,7 @@ import type { Static } from 'typebox'
 
 import { firstBytes } from '../messages/stored-messages.ts'
 
-export const DIRECTIONS = ['in', 'out'] as const
+const DIRECTIONS = ['in', 'out'] as const
 
 /** `in`: accepted from a producer. `out`: delivered to a receiver, reader or subscriber. */
 export type Direction = (typeof DIRECTIONS)[number]
@@ -150,10 +150,7 @@ const MAX_METADATA = 1_024
 const MAX_TAGS = 64
 
 /** Returns the frame that shows a message, as JSON text. */
-export function messageFrame(
-  { direction, type, channel, client, message, time }: Sighting,
-  maxBodySize: number,
-): Buffer {
+function messageFrame({ direction, type, channel, client, message, time }: Sighting, maxBodySize: number): Buffer {
   const { id, body, metadata, tags } = message
   return json({
     kind: 'message',

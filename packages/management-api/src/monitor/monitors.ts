@@ -4,11 +4,9 @@ import { isReservedChannel } from '@signalbox/broker-core'
 import type { Broker, BrokerObserver, Caller, ChannelType, OutgoingMessage } from '@signalbox/broker-core'
 import type { WebSocket } from 'ws'
 
-import { Batch } from './monitored-messages.ts'
-import { Gap } from './monitored-messages.ts'
+import { Batch, Gap } from './monitored-messages.ts'
 import { Monitor } from './monitor.ts'
-import type { Direction, MonitorFilter } from './monitored-messages.ts'
-import type { Sighting } from './monitored-messages.ts'
+import type { Direction, MonitorFilter, Sighting } from './monitored-messages.ts'
 
 export interface MonitorsOptions {
   /** The most monitors open at the same time. @default 1000 */

@@ -113,7 +113,7 @@ export class Statistics implements BrokerObserver {
 }
 
 /** Counters of messages, as plain numbers: counting must cost the messaging path nothing. */
-export interface Flow {
+interface Flow {
   messagesIn: number
   messagesOut: number
   bytesIn: number
@@ -121,7 +121,7 @@ export interface Flow {
   errors: number
 }
 
-export function noFlow(): Flow {
+function noFlow(): Flow {
   return { messagesIn: 0, messagesOut: 0, bytesIn: 0, bytesOut: 0, errors: 0 }
 }
 

@@ -8,7 +8,7 @@ import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
 import type { ManagementServices, WebhooksPort, WebhookStatus } from '../ports.ts'
 
 /** A webhook subscription in answers. */
-export const webhookSchema = Type.Object({
+const webhookSchema = Type.Object({
   id: Type.String(),
   owner: Type.String({ description: 'The ClientID of the owner.' }),
   type: argument.channelType('The type of the channel.'),
@@ -26,7 +26,7 @@ export const webhookSchema = Type.Object({
   dead_letter_queue: Type.String(),
 })
 
-export function shownWebhook(webhook: WebhookStatus) {
+function shownWebhook(webhook: WebhookStatus) {
   const { id, owner, type, channel, endpoint, format, filter, ordered, state, reason, createdMs, next } = webhook
   return {
     id,

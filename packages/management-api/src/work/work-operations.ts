@@ -18,7 +18,7 @@ function shownEvent({ at, event, detail }: WorkEvent) {
 }
 
 /** A task of `/mcp` in answers. */
-export const taskSchema = Type.Object({
+const taskSchema = Type.Object({
   id: Type.String(),
   tool: Type.String({ description: 'The tool that the task runs.' }),
   owner: Type.String({ description: 'The ClientID of the caller.' }),
@@ -30,7 +30,7 @@ export const taskSchema = Type.Object({
   events: Type.Array(eventSchema, { description: 'The changes that this node has seen, oldest first; at most 20.' }),
 })
 
-export function shownTask(task: TaskStatus) {
+function shownTask(task: TaskStatus) {
   const { id, tool, owner, status, statusMessage, createdAt, updatedAt, expiresAt, events } = task
   return {
     id,

@@ -1,8 +1,71 @@
 import { AdmissionControl } from '@signalbox/http-kit'
 import { expect, test } from 'vitest'
 
-import type { AgentCall, AgentCallsPort } from '../src/index.ts'
+import type { AgentCall, AgentCallsPort, AgentStatus } from '../src/index.ts'
 import { bearer, manage, tokens } from './management-server.ts'
+
+const AGENT: AgentStatus = {
+  agent_id: 'writer',
+  name: 'Writer',
+  version: '1',
+  url: 'http://127.0.0.1:1',
+  registered_by: 'owner',
+  registered_at: Date.UTC(2026, 0, 1),
+  last_seen: Date.UTC(2026, 0, 2),
+  expires_at: Date.UTC(2026, 0, 3),
+  in_flight: 2,
+}
+
+test('MGMT-10 - agents are listed with liveness and requests in flight, and an Admin removes them', async () => {
+  const agents = new Map(
+    [AGENT, { ...AGENT, agent_id: 'reader', expires_at: null }].map((agent) => [agent.agent_id, agent]),
+  )
+  const removed: string[] = []
+  const { get, act } = await manage({
+    authenticator: tokens(),
+    agents: {
+      list: () => [...agents.values()],
+      deregister: async (agentId, { clientId }) => {
+        removed.push(`${agentId} by ${clientId}`)
+        return agents.delete(agentId)
+      },
+    },
+  })
+  const admin = bearer('root:Admin')
+  expect(await get('/api/agents?limit=1', admin)).toMatchObject({
+    data: {
+      items: [{ agent_id: 'reader', expires_at: null, is_alive: true }],
+      total: 2,
+      next_cursor: expect.any(String),
+    },
+  })
+  const { data } = await get('/api/agents', admin)
+  expect(data.items[1]).toEqual({
+    ...AGENT,
+    registered_at: '2026-01-01T00:00:00.000Z',
+    last_seen: '2026-01-02T00:00:00.000Z',
+    expires_at: '2026-01-03T00:00:00.000Z',
+    is_alive: false,
+  })
+  expect(await get('/api/snapshot', admin)).toMatchObject({ data: { agents: { registered: 2, in_flight: 4 } } })
+  expect(await act('deregister_agent', { agent_id: 'writer' }, admin)).toMatchObject({
+    error: false,
+    data: { agent_id: 'writer' },
+  })
+  expect(await act('deregister_agent', { agent_id: 'writer' }, admin)).toMatchObject({
+    data: { code: 'AGENT_NOT_FOUND' },
+  })
+  expect(removed).toEqual(['writer by root', 'writer by root'])
+})
+
+test('agent card - shows the registered card, including fields unknown to the registry', async () => {
+  const card = { agent_id: 'writer', name: 'Writer', color: 'blue', skills: [{ id: 'write', name: 'Write' }] }
+  const { get } = await manage({
+    agents: { list: () => [], deregister: async () => false, card: (id) => (id === 'writer' ? card : undefined) },
+  })
+  expect((await get('/api/agent_card?agent_id=writer')).data).toEqual({ agent_id: 'writer', card })
+  expect((await get('/api/agent_card?agent_id=nobody')).data).toMatchObject({ code: 'AGENT_NOT_FOUND' })
+})
 
 const CALL = { agent_id: 'cook', message: 'soup' }
 
@@ -37,7 +100,7 @@ const post = (url: string, args: object, init: Asked = {}): Promise<Response> =>
     headers: { 'content-type': 'application/json', ...init.headers },
   })
 
-test('call_agent - the operator gets the events of the agent as they come', async () => {
+test("call_agent - streams the agent's events to the operator", async () => {
   const calls: AgentCall[] = []
   const { get, url } = await manage({ services: { agentCalls: openStreams(calls) }, authenticator: tokens() })
   const headers = bearer('op:ReadWrite')
@@ -59,7 +122,7 @@ test('call_agent - the operator gets the events of the agent as they come', asyn
   expect(calls).toHaveLength(1)
 })
 
-test('call_agent - the call ends after the longest wait, and at a shutdown', async () => {
+test('call_agent - ends after the maximum wait, and at a shutdown', async () => {
   const calls: AgentCall[] = []
   const { api, url } = await manage({ services: { agentCalls: openStreams(calls) }, maxWaitMs: 100 })
   expect(await (await post(url, { ...CALL, timeout_seconds: 60 })).text()).toContain('task.error')
@@ -72,7 +135,7 @@ test('call_agent - the call ends after the longest wait, and at a shutdown', asy
   await api.finish()
 })
 
-test('call_agent - without an answer of the agent the operator gets the reason', async () => {
+test('call_agent - reports why the agent did not answer', async () => {
   const { act, get, services } = await refusing()
   expect(await act('call_agent', CALL)).toMatchObject({ data: { code: 'AGENT_NOT_FOUND', agent_id: 'cook' } })
   services.failure = { rpcCode: -32_001, message: 'agent timeout' }
@@ -93,7 +156,7 @@ async function refusing() {
   return { ...(await manage({ services: { agentCalls: { open: async () => services.failure } } })), services }
 }
 
-test('call_agent - without the gateway no agent is registered', async () => {
+test('call_agent - finds no agent when there is no gateway', async () => {
   const { act } = await manage()
   expect(await act('call_agent', CALL)).toMatchObject({ data: { code: 'AGENT_NOT_FOUND' } })
 })
