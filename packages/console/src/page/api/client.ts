@@ -1,14 +1,14 @@
 import { currentToken, replaceToken } from '../session/session.ts'
 import { signedOut, token, untilSignedIn } from '../session/token.ts'
-import { connection } from './connection.ts'
 import type { paths } from './management.d.ts'
+import { connection } from './store.ts'
 
 /** The paths that have a method. */
 type PathsWith<Method extends 'get' | 'post'> = {
   [Path in keyof paths]: paths[Path][Method] extends object ? Path : never
 }[keyof paths]
 
-export type GetPath = PathsWith<'get'>
+type GetPath = PathsWith<'get'>
 
 type PostPath = PathsWith<'post'>
 
@@ -41,11 +41,7 @@ export type PostBody<Path extends PostPath> =
     ? JsonOf<Content>
     : never
 
-export type ActionName = PostPath extends infer Path
-  ? Path extends `/api/actions/${infer Name}`
-    ? Name
-    : never
-  : never
+type ActionName = PostPath extends infer Path ? (Path extends `/api/actions/${infer Name}` ? Name : never) : never
 
 type ActionPath<Name extends ActionName> = `/api/actions/${Name}` & PostPath
 
@@ -149,4 +145,12 @@ async function request<Data>(url: URL, init: Init): Promise<Data> {
 function codeOf(data: unknown): string {
   if (typeof data === 'object' && data !== null && 'code' in data) return String(data.code)
   return 'NOT_READY'
+}
+
+type Readiness = paths['/ready']['get']['responses'][200]['content']['application/json']
+
+/** Reads the probe `/ready`, whose checks say why a node is not ready. It has another form than the API. */
+export async function readReadiness(signal: AbortSignal): Promise<Readiness> {
+  const response = await fetch(routeUrl('/ready'), { signal, credentials: 'omit', cache: 'no-store' })
+  return response.json()
 }

@@ -32,3 +32,8 @@ export function useStore<T>(store: Store<T>): T {
   useEffect(() => store.follow(() => render({})), [store])
   return store.value
 }
+
+/** The connection to the server: `lost` after a request that got no answer, until one gets an answer. */
+type Connection = 'connected' | 'lost' | 'starting'
+
+export const connection = new Store<Connection>('connected')

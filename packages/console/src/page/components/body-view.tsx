@@ -1,8 +1,7 @@
 import { useMemo, useState } from 'preact/hooks'
 
 import { Segments } from './fields.tsx'
-import { bytes } from './format.ts'
-import { visible } from './user-text.tsx'
+import { bytes, visible } from './values.tsx'
 
 type View = 'json' | 'text' | 'hex'
 
@@ -90,4 +89,29 @@ function save(content: Uint8Array<ArrayBuffer>): void {
   link.download = 'body.bin'
   link.click()
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}
+
+interface JsonViewProps {
+  readonly label: string
+  readonly value: unknown
+}
+
+/** A value as JSON. It is always text for the browser, never markup. */
+export function JsonView({ label, value }: JsonViewProps) {
+  const text = useMemo(() => visible((JSON.stringify(value, undefined, 2) ?? 'null').slice(0, MAX_SHOWN)), [value])
+  return <Code label={label}>{text}</Code>
+}
+
+interface CodeProps {
+  readonly label: string
+  readonly children: string
+}
+
+/** A block of text in the type of code, which the keyboard can scroll. */
+export function Code({ label, children }: CodeProps) {
+  return (
+    <pre class="body" tabIndex={0} role="region" aria-label={label}>
+      {children}
+    </pre>
+  )
 }

@@ -1,8 +1,12 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useLayoutEffect, useRef } from 'preact/hooks'
+import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
+import type { ApiError } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
+import { toApiError } from '../api/use-data.ts'
 import { signedOut } from '../session/token.ts'
+import { Field } from './fields.tsx'
+import { ErrorOf } from './page.tsx'
 
 interface DialogProps {
   readonly title: string
@@ -64,4 +68,96 @@ export function Dialog({ title, onClose, wide = false, children }: DialogProps) 
 
 function focus(element: EventTarget | null): void {
   if (element instanceof HTMLElement) element.focus()
+}
+
+interface DialogFormProps {
+  /** The label of the button that submits, such as `Send`. */
+  readonly action: string
+  /** `danger` for what cannot be undone. @default primary */
+  readonly kind?: 'primary' | 'danger'
+  /** `true` while the form cannot be submitted. @default false */
+  readonly disabled?: boolean
+  /** The label of the button that leaves the form. @default Cancel */
+  readonly leave?: string
+  readonly onLeave: () => void
+  readonly onSubmit: () => void
+  /** The fields, and the error of the last try. */
+  readonly children: ComponentChildren
+}
+
+/** A form in a dialog with its two buttons: one leaves it, one submits it. */
+export function DialogForm(props: DialogFormProps) {
+  const { action, kind = 'primary', disabled = false, leave = 'Cancel', onLeave, onSubmit, children } = props
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault()
+        if (!disabled) onSubmit()
+      }}
+    >
+      {children}
+      <div class="buttons">
+        <button type="button" onClick={onLeave}>
+          {leave}
+        </button>
+        <button type="submit" class={kind} disabled={disabled}>
+          {action}
+        </button>
+      </div>
+    </form>
+  )
+}
+
+interface ConfirmProps {
+  readonly title: string
+  /** The name that the operator types to confirm. @default none: a button suffices */
+  readonly name?: string
+  /** The label of the button, such as `Purge`. */
+  readonly action: string
+  readonly run: () => Promise<void>
+  readonly onClose: () => void
+  /** What will happen, with counts. */
+  readonly children: ComponentChildren
+}
+
+/** Asks before something is done that cannot be undone. Closes after a success, and shows the error otherwise. */
+export function Confirm({ title, name, action, run, onClose, children }: ConfirmProps) {
+  const [typed, setTyped] = useState('')
+  const [running, setRunning] = useState(false)
+  const [error, setError] = useState<ApiError>()
+  const confirmed = name === undefined || typed === name
+  const submit = async (): Promise<void> => {
+    setRunning(true)
+    try {
+      await run()
+      onClose()
+    } catch (cause) {
+      setError(toApiError(cause))
+      setRunning(false)
+    }
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <DialogForm
+        action={action}
+        kind="danger"
+        disabled={!confirmed || running}
+        onLeave={onClose}
+        onSubmit={() => void submit()}
+      >
+        <div class="text">{children}</div>
+        {name !== undefined && (
+          <Field label={<>Type {<code class="name">{name}</code>} to confirm</>}>
+            <input
+              value={typed}
+              autocomplete="off"
+              spellcheck={false}
+              onInput={(event) => setTyped(event.currentTarget.value)}
+            />
+          </Field>
+        )}
+        <ErrorOf error={error} />
+      </DialogForm>
+    </Dialog>
+  )
 }

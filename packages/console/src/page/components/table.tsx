@@ -16,7 +16,7 @@ export interface Column<Row> {
   readonly cell: (row: Row) => ComponentChildren
 }
 
-export interface Sorting {
+interface Sorting {
   readonly column: string
   readonly descending: boolean
 }

@@ -1,11 +1,10 @@
 import type { ComponentChildren } from 'preact'
 
-import { span } from './format.ts'
-import { Time } from './time.tsx'
+import { span, Time } from './values.tsx'
 import './timeline.css'
 
 /** One event of a timeline. */
-export interface TimelineEvent {
+interface TimelineEvent {
   /** ISO 8601. */
   readonly time: string
   readonly title: ComponentChildren

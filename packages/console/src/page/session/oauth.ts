@@ -1,12 +1,11 @@
 import { Store } from '../api/store.ts'
 import { signInWith } from './session.ts'
-import { tabStorage } from './tab-storage.ts'
-import { signedOut, token } from './token.ts'
+import { signedOut, tabStorage, token } from './token.ts'
 import type { Client } from './token-request.ts'
 import { requestToken, TokenRefused } from './token-request.ts'
 
 /** The identity provider, as the server describes it. */
-export interface Provider extends Client {
+interface Provider extends Client {
   readonly issuer: string
   readonly authorizationEndpoint: string
   readonly scopes: readonly string[]

@@ -1,5 +1,4 @@
-import { tabStorage } from './tab-storage.ts'
-import { forgetToken, keepToken, token } from './token.ts'
+import { forgetToken, keepToken, tabStorage, token } from './token.ts'
 import type { Client, Tokens } from './token-request.ts'
 import { requestToken, TokenRefused } from './token-request.ts'
 

@@ -1,17 +1,15 @@
 import type { FunctionComponent } from 'preact'
 import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 
-import { useStore } from '../api/store.ts'
-import { Loading, Problem, Toasts } from '../components/feedback.tsx'
+import { connection, useStore } from '../api/store.ts'
+import { Loading, Problem, Toasts } from '../components/page.tsx'
 import { usePlace } from '../router/location.ts'
-import type { Screen, ScreenProps } from '../screens/screens.ts'
 import { SCREENS } from '../screens/screens.ts'
-import { signedOut, token } from '../session/token.ts'
+import type { Screen, ScreenProps } from '../screens/screens.ts'
 import { SignIn } from '../session/sign-in.tsx'
-import { ConnectionBanner } from './connection-banner.tsx'
-import { KeyHelp } from './key-help.tsx'
+import { signedOut, token } from '../session/token.ts'
 import { Navigation } from './navigation.tsx'
-import { useShortcuts } from './shortcuts.ts'
+import { KeyHelp, useShortcuts } from './shortcuts.tsx'
 
 const [FIRST] = SCREENS
 
@@ -75,4 +73,23 @@ function ScreenView({ screen, place }: ScreenProps & { readonly screen: Screen }
   if (failed)
     return <Problem>This screen cannot be loaded. The server may have been updated: load the page again.</Problem>
   return Current === undefined ? <Loading /> : <Current place={place} />
+}
+
+/** Says that the server does not answer. Screens keep their last data, and repeat their requests. */
+function ConnectionBanner() {
+  const state = useStore(connection)
+  return (
+    <div role="status" aria-live="polite">
+      {state === 'lost' && (
+        <p class="banner">
+          <strong>Connection lost.</strong> The figures are the last known ones. The page tries again every 2 seconds.
+        </p>
+      )}
+      {state === 'starting' && (
+        <p class="banner">
+          <strong>The server is starting or stopping.</strong> The page tries again every 2 seconds.
+        </p>
+      )}
+    </div>
+  )
 }

@@ -1,20 +1,16 @@
 import { useMemo } from 'preact/hooks'
 
-import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
-import { usePages } from '../../api/use-pages.ts'
-import type { HistoryData } from '../../api/use-history.ts'
+import type { GetData } from '../../api/client.ts'
+import { usePages } from '../../api/use-data.ts'
 import { total, useHistory } from '../../api/use-history.ts'
-import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import type { HistoryData } from '../../api/use-history.ts'
 import { Search } from '../../components/fields.tsx'
-import { count, plural, span } from '../../components/format.ts'
-import { Page } from '../../components/page.tsx'
-import type { Column } from '../../components/table.tsx'
+import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { Ago } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Ago, Badge, count, plural, span, UserText } from '../../components/values.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
-import { Liveness } from './liveness.tsx'
 
 export type ListedAgent = GetData<'/api/agents'>['items'][number]
 
@@ -144,4 +140,19 @@ function meanLatency({ calls, latency_seconds: latency }: AgentHistory): string 
   const seconds = latency.reduce<number>((sum, value, step) => sum + (value ?? 0) * (calls[step] ?? 0), 0)
   const number = total(calls)
   return number === 0 ? '–' : span((seconds / number) * 1_000)
+}
+
+/** The time before an expiry in which an agent is late, in ms. */
+const SOON_MS = 15_000
+
+interface LivenessProps {
+  readonly agent: { readonly is_alive: boolean; readonly expires_at: string | null }
+}
+
+/** The state of an agent or an instance by its heartbeats. */
+export function Liveness({ agent: { is_alive, expires_at } }: LivenessProps) {
+  if (!is_alive) return <Badge kind="bad">Expired</Badge>
+  if (expires_at !== null && Date.parse(expires_at) - Date.now() < SOON_MS)
+    return <Badge kind="warning">Expires soon</Badge>
+  return <Badge kind="good">Alive</Badge>
 }

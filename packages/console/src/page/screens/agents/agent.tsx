@@ -1,23 +1,22 @@
-import { useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 
 import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { Confirm } from '../../components/confirm.tsx'
-import { ErrorOf, Loading, notify } from '../../components/feedback.tsx'
-import { plural } from '../../components/format.ts'
-import { JsonView } from '../../components/json-view.tsx'
-import { Page, Panel } from '../../components/page.tsx'
-import { Ago, Time } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import { perSecond, rangeOf, RANGES, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
+import type { HistoryData } from '../../api/use-history.ts'
+import { JsonView } from '../../components/body-view.tsx'
+import { Confirm } from '../../components/dialog.tsx'
+import { Segments } from '../../components/fields.tsx'
+import { Empty, ErrorOf, Loading, notify, Page, Panel } from '../../components/page.tsx'
+import { Plot } from '../../components/plot.tsx'
+import { Table } from '../../components/table.tsx'
+import { Ago, count, plural, rate, span, Time, UserText } from '../../components/values.tsx'
+import { go, href, setQuery } from '../../router/location.ts'
 import type { Place } from '../../router/location.ts'
-import { go, href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
-import { readCard } from './agent-card.ts'
+import { About, readCard, Skills } from './agent-card.tsx'
+import { Liveness } from './agent-list.tsx'
 import type { ListedAgent } from './agent-list.tsx'
-import { AgentPlots } from './agent-plots.tsx'
-import { About, Skills } from './card-view.tsx'
-import { Instances } from './instances.tsx'
-import { Liveness } from './liveness.tsx'
 import { TestCall } from './test-call.tsx'
 
 /** Everything about one agent. */
@@ -153,5 +152,89 @@ function Facts({ agent }: { readonly agent: ListedAgent }) {
       <dt>In flight</dt>
       <dd>{plural(agent.in_flight, 'request')} of this node</dd>
     </dl>
+  )
+}
+
+/** The instances of an agent, among which the gateway shares its requests. */
+function Instances({ instances }: { readonly instances: NonNullable<ListedAgent['instances']> }) {
+  return (
+    <Panel title="Instances" note={count(instances.length)}>
+      <Table
+        label="Instances"
+        rows={instances}
+        keyOf={({ instance_id }) => instance_id}
+        columns={[
+          { id: 'id', title: 'Instance', cell: ({ instance_id }) => <UserText>{instance_id}</UserText> },
+          { id: 'url', title: 'Address', wideOnly: true, cell: ({ url }) => <UserText>{url}</UserText> },
+          { id: 'state', title: 'State', width: '8rem', cell: (instance) => <Liveness agent={instance} /> },
+          { id: 'seen', title: 'Last seen', width: '8rem', cell: ({ last_seen }) => <Ago value={last_seen} /> },
+          {
+            id: 'flight',
+            title: 'In flight',
+            width: '6rem',
+            numeric: true,
+            cell: ({ in_flight }) => count(in_flight),
+          },
+        ]}
+      />
+    </Panel>
+  )
+}
+
+interface AgentPlotsProps {
+  readonly id: string
+  readonly range: string | undefined
+}
+
+/** The calls, errors and latency of one agent. */
+function AgentPlots({ id, range: asked }: AgentPlotsProps) {
+  const range = rangeOf(asked)
+  const { data, error } = useHistory(range, { agent_id: id, channels: 0 })
+  return (
+    <Panel
+      title="Calls"
+      note="Calls at /a2a of this node"
+      actions={
+        <Segments
+          label="Time span of the plots"
+          value={range}
+          options={RANGES}
+          onChange={(value) => setQuery({ range: value })}
+        />
+      }
+    >
+      <ErrorOf error={error} />
+      {data && <Lines history={data} spanMs={spanOf(range, data)} />}
+    </Panel>
+  )
+}
+
+function Lines({ history, spanMs }: { readonly history: HistoryData; readonly spanMs: number }) {
+  const times = useMemo(() => timesOf(history), [history])
+  const [agent] = history.agents
+  const lines = useMemo(
+    () =>
+      agent && {
+        calls: [
+          { label: 'calls', values: perSecond(agent.calls, history) },
+          { label: 'errors', values: perSecond(agent.errors, history) },
+        ],
+        latency: [{ label: 'mean', values: agent.latency_seconds }],
+      },
+    [history],
+  )
+  if (lines === undefined || history.steps === 0)
+    return <Empty>No call to this agent has ended here. The plots begin with the first one.</Empty>
+  return (
+    <div class="grid">
+      <Plot title="Calls and errors" times={times} spanMs={spanMs} lines={lines.calls} format={rate} />
+      <Plot
+        title="Latency"
+        times={times}
+        spanMs={spanMs}
+        lines={lines.latency}
+        format={(seconds) => span(seconds * 1_000)}
+      />
+    </div>
   )
 }

@@ -1,6 +1,6 @@
 import type { ScreenProps } from '../screens.ts'
-import { Agent } from './agent.tsx'
 import { AgentList } from './agent-list.tsx'
+import { Agent } from './agent.tsx'
 
 /** The registered agents; the place `agents/ID` is one of them. */
 export function Agents({ place }: ScreenProps) {

@@ -2,13 +2,11 @@ import { useState } from 'preact/hooks'
 
 import type { StreamEvent } from '../../api/events.ts'
 import { callAgent } from '../../api/events.ts'
-import { CallState } from '../../components/call-state.tsx'
+import { CallState, useCall } from '../../components/call.tsx'
 import { Field } from '../../components/fields.tsx'
-import { NeedsRole } from '../../components/needs-role.tsx'
-import { Panel } from '../../components/page.tsx'
+import { NeedsRole, Panel } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { useCall } from '../../components/use-call.ts'
-import { UserText } from '../../components/user-text.tsx'
+import { UserText } from '../../components/values.tsx'
 
 /** The most events that are shown; the newest ones. */
 const MAX_SHOWN = 200

@@ -2,22 +2,17 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
 import type { ApiError } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
-import { ChannelLink, isChannelType } from '../../components/channel-link.tsx'
-import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
-import { count } from '../../components/format.ts'
-import { Page } from '../../components/page.tsx'
-import type { Column } from '../../components/table.tsx'
+import { JsonView } from '../../components/body-view.tsx'
+import { Dialog } from '../../components/dialog.tsx'
+import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { Time } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import type { Column } from '../../components/table.tsx'
+import { Badge, ChannelLink, count, isChannelType, Time, UserText } from '../../components/values.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
-import { EntryDialog } from './entry-dialog.tsx'
-import { Export } from './export.tsx'
 import { AuditFilterBar, filtersOf } from './filter-bar.tsx'
-import { Outcome } from './outcome.tsx'
-import type { AuditEntry, AuditFilters } from './read-audit.ts'
-import { readAuditPage } from './read-audit.ts'
+import { Export, readAuditPage } from './read-audit.tsx'
+import type { AuditEntry, AuditFilters } from './read-audit.tsx'
 
 const PAGE = 200
 
@@ -170,4 +165,53 @@ function Target({ entry: { type, channel, agent } }: { readonly entry: AuditEntr
   if (agent !== undefined) return <a href={href(['agents', agent])}>{agent}</a>
   if (channel === undefined) return null
   return isChannelType(type) ? <ChannelLink type={type} name={channel} /> : <UserText>{channel}</UserText>
+}
+
+/** One entry with all its fields. */
+function EntryDialog({ entry, onClose }: { readonly entry: AuditEntry; readonly onClose: () => void }) {
+  const texts: readonly (readonly [string, string | undefined])[] = [
+    ['Caller', entry.client === '' ? 'not verified' : entry.client],
+    ['Action', entry.action],
+    ['Channel', entry.channel],
+    ['Agent', entry.agent],
+    ['Address', entry.address],
+    ['Code', entry.code],
+    ['Detail', entry.detail],
+    ['Node', entry.node],
+  ]
+  return (
+    <Dialog title="Audit entry" wide onClose={onClose}>
+      <div class="stack">
+        <dl class="facts">
+          <dt>Time</dt>
+          <dd>
+            <Time value={entry.time} />
+          </dd>
+          <dt>Outcome</dt>
+          <dd>
+            <Outcome outcome={entry.outcome} />
+          </dd>
+          {texts.map(
+            ([title, text]) =>
+              text !== undefined && (
+                <>
+                  <dt>{title}</dt>
+                  <dd>
+                    <UserText max={1_024}>{text}</UserText>
+                  </dd>
+                </>
+              ),
+          )}
+        </dl>
+        <JsonView label="Entry as JSON" value={entry} />
+      </div>
+    </Dialog>
+  )
+}
+
+/** The end of an action in a word. */
+function Outcome({ outcome }: Pick<AuditEntry, 'outcome'>) {
+  if (outcome === 'success') return <Badge kind="good">Success</Badge>
+  if (outcome === 'denied') return <Badge kind="warning">Denied</Badge>
+  return <Badge kind="bad">Failure</Badge>
 }

@@ -1,5 +1,5 @@
 import { Search, Select } from '../../components/fields.tsx'
-import type { AuditFilters } from './read-audit.ts'
+import type { AuditFilters } from './read-audit.tsx'
 
 type Query = Readonly<Record<string, string | undefined>>
 

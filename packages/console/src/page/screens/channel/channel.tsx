@@ -1,25 +1,21 @@
 import { useMemo, useState } from 'preact/hooks'
 
 import { get } from '../../api/client.ts'
+import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
+import { perSecond, rangeOf, RANGES, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
 import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
-import { perSecond, RANGES, rangeOf, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
-import type { ChannelType } from '../../components/channel-link.tsx'
-import { TYPE_NAMES } from '../../components/channel-link.tsx'
-import { Empty, ErrorOf } from '../../components/feedback.tsx'
 import { Segments } from '../../components/fields.tsx'
-import { count, rate } from '../../components/format.ts'
-import { Page } from '../../components/page.tsx'
+import { Empty, ErrorOf, Page } from '../../components/page.tsx'
 import { Plot } from '../../components/plot.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import { Ago, bytes, count, rate, TYPE_NAMES, UserText } from '../../components/values.tsx'
+import type { ChannelType } from '../../components/values.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { Place } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
-import { ChannelFigures } from './channel-figures.tsx'
-import { DeleteChannel, PurgeQueue } from './danger.tsx'
-import { Limits } from './limits.tsx'
 import { Messages } from './messages.tsx'
 import { Send } from './send.tsx'
+import { DeleteChannel, Limits, PurgeQueue } from './settings.tsx'
 import { Subscribers } from './subscribers.tsx'
 
 interface ChannelProps {
@@ -154,5 +150,46 @@ function ChannelPlots({ history, range, stored }: ChannelPlotsProps) {
       <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.rates} format={rate} />
       {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} grid="whole" />}
     </div>
+  )
+}
+
+type Listed = GetData<'/api/channels'>['items'][number]
+
+/** The numbers of one channel. Those that its type does not have are left out. */
+function ChannelFigures({ channel }: { readonly channel: Listed }) {
+  const figures: readonly (readonly [string, number | null])[] = [
+    [channel.type === 'events_store' ? 'Events' : 'Waiting', channel.depth],
+    ['In flight', channel.in_flight],
+    ['Delayed', channel.delayed],
+    ['Dead-lettered', channel.dead_lettered],
+    ['Messages in', channel.messages_in],
+    ['Messages out', channel.messages_out],
+    ['Errors', channel.errors],
+    ['Subscribers', channel.subscribers],
+  ]
+  return (
+    <dl class="figures">
+      {figures.map(
+        ([title, value]) =>
+          value !== null && (
+            <div key={title}>
+              <dt>{title}</dt>
+              <dd>{count(value)}</dd>
+            </div>
+          ),
+      )}
+      {channel.bytes !== null && (
+        <div>
+          <dt>Size</dt>
+          <dd>{bytes(channel.bytes)}</dd>
+        </div>
+      )}
+      <div>
+        <dt>Last activity</dt>
+        <dd>
+          <Ago value={channel.last_activity} />
+        </dd>
+      </div>
+    </dl>
   )
 }

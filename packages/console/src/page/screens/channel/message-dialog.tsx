@@ -1,21 +1,16 @@
 import { useState } from 'preact/hooks'
 
-import type { ApiError } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
+import type { ApiError, GetData } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
-import { Dialog } from '../../components/dialog.tsx'
-import { DialogForm } from '../../components/dialog-form.tsx'
-import { ErrorOf, Loading, notify } from '../../components/feedback.tsx'
+import { Dialog, DialogForm } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
-import { count } from '../../components/format.ts'
-import { TagsField, tagsOf, tagsText } from '../../components/tags-field.tsx'
-import { TagsView } from '../../components/tags-view.tsx'
-import { Ago, Time } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import { ErrorOf, Loading, notify } from '../../components/page.tsx'
+import { TagsField, tagsOf, tagsText, TagsView } from '../../components/tags.tsx'
+import { Ago, count, Time, UserText } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
-import type { ShownMessage } from './shown-message.ts'
 
 interface MessageDialogProps {
   readonly type: 'queues' | 'events_store'
@@ -186,3 +181,6 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
     </DialogForm>
   )
 }
+
+/** A message of a queue or an events store, as lists show it. */
+export type ShownMessage = GetData<'/api/messages'>['items'][number]

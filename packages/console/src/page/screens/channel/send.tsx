@@ -4,13 +4,12 @@ import type { ApiError } from '../../api/client.ts'
 import { act } from '../../api/client.ts'
 import { toApiError } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
-import type { ChannelType } from '../../components/channel-link.tsx'
-import { Dialog } from '../../components/dialog.tsx'
-import { DialogForm } from '../../components/dialog-form.tsx'
-import { ErrorOf, notify } from '../../components/feedback.tsx'
+import type { ChannelType } from '../../components/values.tsx'
+import { Dialog, DialogForm } from '../../components/dialog.tsx'
+import { ErrorOf, notify } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
-import { count } from '../../components/format.ts'
-import { TagsField, tagsOf } from '../../components/tags-field.tsx'
+import { count } from '../../components/values.tsx'
+import { TagsField, tagsOf } from '../../components/tags.tsx'
 
 interface SendProps {
   readonly type: ChannelType

@@ -1,12 +1,10 @@
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import type { ChannelType } from '../../components/channel-link.tsx'
-import { Empty, ErrorOf } from '../../components/feedback.tsx'
-import { count } from '../../components/format.ts'
-import { Panel } from '../../components/page.tsx'
+import type { ChannelType } from '../../components/values.tsx'
+import { Empty, ErrorOf, Panel } from '../../components/page.tsx'
+import { count, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
-import { UserText } from '../../components/user-text.tsx'
 
 type Kind = GetData<'/api/subscribers'>['items'][number]['kind']
 

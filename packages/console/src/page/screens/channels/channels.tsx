@@ -1,24 +1,30 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
-import type { GetData, GetQuery } from '../../api/client.ts'
-import { get } from '../../api/client.ts'
+import { act, get } from '../../api/client.ts'
+import type { ApiError, GetData, GetQuery } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
-import { ChannelLink, CHANNEL_TYPES, isChannelType, TYPE_NAMES } from '../../components/channel-link.tsx'
-import type { ChannelType } from '../../components/channel-link.tsx'
-import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
-import { Search, Select } from '../../components/fields.tsx'
-import { bytes, count, plural, rate } from '../../components/format.ts'
-import { Page } from '../../components/page.tsx'
-import type { Column } from '../../components/table.tsx'
+import { last, perSecond, useHistory } from '../../api/use-history.ts'
+import { Dialog, DialogForm } from '../../components/dialog.tsx'
+import { Field, NameInput, Search, Select } from '../../components/fields.tsx'
+import { Empty, ErrorOf, Loading, notify, Page } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { Ago } from '../../components/time.tsx'
+import type { Column } from '../../components/table.tsx'
+import {
+  Ago,
+  bytes,
+  CHANNEL_TYPES,
+  ChannelLink,
+  count,
+  isChannelType,
+  plural,
+  rate,
+  TYPE_NAMES,
+} from '../../components/values.tsx'
+import type { ChannelType } from '../../components/values.tsx'
 import { go, setQuery } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { Channel } from '../channel/channel.tsx'
 import type { ScreenProps } from '../screens.ts'
-import type { ChannelRates, Rates } from './channel-rates.ts'
-import { useRates } from './channel-rates.ts'
-import { CreateChannel } from './create-channel.tsx'
 
 type Listed = GetData<'/api/channels'>['items'][number]
 
@@ -230,4 +236,70 @@ function useFurtherPages(first: GetData<'/api/channels'> | undefined, query: Que
   if (current === undefined) return { items, more }
   const shown = new Set(items.map(({ type, name }) => `${type} ${name}`))
   return { items: [...items, ...current.items.filter(({ type, name }) => !shown.has(`${type} ${name}`))], more }
+}
+
+interface CreateChannelProps {
+  readonly onClose: () => void
+  /** Gets a sentence for the operator. */
+  readonly onCreated: (text: string) => void
+}
+
+function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
+  const [type, setType] = useState<ChannelType>('queues')
+  const [channel, setChannel] = useState('')
+  const [error, setError] = useState<ApiError>()
+  const submit = async (): Promise<void> => {
+    try {
+      const { created } = await act('create_channel', { channel, type })
+      onCreated(created ? `${TYPE_NAMES[type]} ${channel} created.` : `${TYPE_NAMES[type]} ${channel} existed already.`)
+      onClose()
+    } catch (cause) {
+      setError(toApiError(cause))
+    }
+  }
+  return (
+    <Dialog title="Create channel" onClose={onClose}>
+      <DialogForm action="Create" onLeave={onClose} onSubmit={() => void submit()}>
+        <Field label="Type">
+          <Select
+            label="Type"
+            value={type}
+            options={CHANNEL_TYPES.map((one) => [one, TYPE_NAMES[one]])}
+            onChange={setType}
+          />
+        </Field>
+        <Field label="Name" hint="Parts are separated by dots, such as orders.eu.">
+          <NameInput value={channel} onChange={setChannel} />
+        </Field>
+        <ErrorOf error={error} />
+      </DialogForm>
+    </Dialog>
+  )
+}
+
+/** Messages in a second, in the last step of the history. */
+interface ChannelRates {
+  readonly in: number
+  readonly out: number
+}
+
+/** By type and name, as in `queues orders`. */
+type Rates = ReadonlyMap<string, ChannelRates>
+
+/** The most channels whose history a node keeps: the most active ones. */
+const FOLLOWED = 50
+
+/** Returns the present rates of the channels that the node follows. */
+function useRates(): Rates {
+  const { data } = useHistory('minute', { channels: FOLLOWED, agents: 0 })
+  return useMemo(
+    () =>
+      new Map(
+        data?.channels.map(({ type, name, messages_in: into, messages_out: out }) => [
+          `${type} ${name}`,
+          { in: last(perSecond(into, data)), out: last(perSecond(out, data)) },
+        ]),
+      ),
+    [data],
+  )
 }

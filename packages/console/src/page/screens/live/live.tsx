@@ -1,20 +1,25 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { useStore } from '../../api/store.ts'
-import { Badge } from '../../components/badge.tsx'
+import {
+  Badge,
+  bytes,
+  CHANNEL_TYPES,
+  ChannelLink,
+  isChannelType,
+  plural,
+  Time,
+  TYPE_NAMES,
+  UserText,
+} from '../../components/values.tsx'
 import { BodyView } from '../../components/body-view.tsx'
-import { ChannelLink, CHANNEL_TYPES, isChannelType, TYPE_NAMES } from '../../components/channel-link.tsx'
-import type { ChannelType } from '../../components/channel-link.tsx'
+import type { ChannelType } from '../../components/values.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Empty, Problem } from '../../components/feedback.tsx'
+import { Empty, Page, Problem } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
-import { bytes, plural } from '../../components/format.ts'
-import { Page } from '../../components/page.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
-import { TagsView } from '../../components/tags-view.tsx'
-import { Time } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import { TagsView } from '../../components/tags.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import { token } from '../../session/token.ts'
 import type { ScreenProps } from '../screens.ts'

@@ -1,7 +1,7 @@
 import { routeUrl } from '../../api/client.ts'
 import { currentToken } from '../../session/session.ts'
 import { untilSignedIn } from '../../session/token.ts'
-import type { ChannelType } from '../../components/channel-link.tsx'
+import type { ChannelType } from '../../components/values.tsx'
 
 /** A message that the monitor showed. */
 export interface Seen {
@@ -21,7 +21,7 @@ export interface Seen {
   readonly truncated: boolean
 }
 
-export interface MonitorFilter {
+interface MonitorFilter {
   readonly channel?: string | undefined
   readonly type?: string | undefined
   readonly direction?: string | undefined
@@ -29,7 +29,7 @@ export interface MonitorFilter {
 
 export type MonitorState = 'connecting' | 'open' | 'closed'
 
-export interface MonitorEvents {
+interface MonitorEvents {
   readonly onState: (state: MonitorState, reason?: string) => void
   readonly onMessage: (message: Seen) => void
   readonly onDropped: (total: number) => void

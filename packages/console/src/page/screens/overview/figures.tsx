@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import type { GetData } from '../../api/client.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { last, perSecond, sumOf, total } from '../../api/use-history.ts'
-import { bytes, count, rate } from '../../components/format.ts'
+import { bytes, count, rate } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
 
 export type Snapshot = GetData<'/api/snapshot'>

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks'
 
 import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
 import { perSecond, spanOf, sumOf, timesOf, total } from '../../api/use-history.ts'
-import { bytes, count, rate, span } from '../../components/format.ts'
+import { bytes, count, rate, span } from '../../components/values.tsx'
 import type { Line } from '../../components/plot.tsx'
 import { Plot } from '../../components/plot.tsx'
 

@@ -1,17 +1,12 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../../api/client.ts'
-import { Badge } from '../../components/badge.tsx'
+import { Badge, span } from '../../components/values.tsx'
 import { BodyView } from '../../components/body-view.tsx'
-import { CallState } from '../../components/call-state.tsx'
-import { Dialog } from '../../components/dialog.tsx'
-import { DialogForm } from '../../components/dialog-form.tsx'
-import { Field } from '../../components/fields.tsx'
-import { span } from '../../components/format.ts'
-import { NameInput } from '../../components/name-input.tsx'
-import { TagsField, tagsOf } from '../../components/tags-field.tsx'
-import { TagsView } from '../../components/tags-view.tsx'
-import { useCall } from '../../components/use-call.ts'
+import { CallState, useCall } from '../../components/call.tsx'
+import { Dialog, DialogForm } from '../../components/dialog.tsx'
+import { Field, NameInput } from '../../components/fields.tsx'
+import { TagsField, tagsOf, TagsView } from '../../components/tags.tsx'
 
 type RequestType = 'commands' | 'queries'
 

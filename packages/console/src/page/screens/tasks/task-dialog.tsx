@@ -1,17 +1,14 @@
 import { useState } from 'preact/hooks'
 
-import type { ApiError } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
+import type { ApiError, GetData } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { Dialog } from '../../components/dialog.tsx'
-import { Fact } from '../../components/fact.tsx'
-import { Empty, ErrorOf, Loading, notify } from '../../components/feedback.tsx'
-import { Time } from '../../components/time.tsx'
+import { Empty, ErrorOf, Fact, Loading, notify } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { UserText } from '../../components/user-text.tsx'
+import { Badge, Time, UserText } from '../../components/values.tsx'
+import type { BadgeKind } from '../../components/values.tsx'
 import { useMay } from '../../session/operator.ts'
-import type { ListedTask } from './task-status.tsx'
-import { isUnderWay, TaskStatus } from './task-status.tsx'
 
 interface TaskDialogProps {
   readonly id: string
@@ -140,4 +137,25 @@ function Cancel({
       </div>
     </>
   )
+}
+
+export type ListedTask = GetData<'/api/tasks'>['items'][number]
+
+const KINDS: Readonly<Record<string, readonly [BadgeKind, string]>> = {
+  working: ['neutral', 'Working'],
+  input_required: ['warning', 'Waits for input'],
+  completed: ['good', 'Completed'],
+  failed: ['bad', 'Failed'],
+  cancelled: ['neutral', 'Cancelled'],
+}
+
+/** The state of a task in words. */
+export function TaskStatus({ status }: { readonly status: string }) {
+  const [kind, text] = KINDS[status] ?? ['neutral', status]
+  return <Badge kind={kind}>{text}</Badge>
+}
+
+/** Returns `true` while a task can be cancelled. */
+function isUnderWay(status: string): boolean {
+  return status === 'working' || status === 'input_required'
 }

@@ -1,18 +1,14 @@
 import { get } from '../../api/client.ts'
-import { usePages } from '../../api/use-pages.ts'
-import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { usePages } from '../../api/use-data.ts'
+import { Empty, ErrorOf, Loading, Page, Panel } from '../../components/page.tsx'
 import { Segments } from '../../components/fields.tsx'
-import { count } from '../../components/format.ts'
-import { Page, Panel } from '../../components/page.tsx'
+import { Ago, count, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
-import { Ago } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { Streams } from './streams.tsx'
-import { TaskDialog } from './task-dialog.tsx'
-import type { ListedTask } from './task-status.tsx'
-import { TaskStatus } from './task-status.tsx'
+import { TaskDialog, TaskStatus } from './task-dialog.tsx'
+import type { ListedTask } from './task-dialog.tsx'
 
 /** The tasks of `/mcp` and the streams of agents; the place `tasks/ID` is one task, and `tasks/streams/ID` one stream. */
 export function Tasks({ place }: ScreenProps) {

@@ -1,21 +1,14 @@
 import { useMemo, useState } from 'preact/hooks'
 
+import { act, get } from '../../api/client.ts'
 import type { GetData, PostData } from '../../api/client.ts'
-import { act } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { CallState } from '../../components/call-state.tsx'
-import { Problem } from '../../components/feedback.tsx'
+import { BodyView, Code, JsonView } from '../../components/body-view.tsx'
+import { CallState, useCall } from '../../components/call.tsx'
 import { Segments } from '../../components/fields.tsx'
-import { Code, JsonView } from '../../components/json-view.tsx'
-import { NeedsRole } from '../../components/needs-role.tsx'
-import { Panel } from '../../components/page.tsx'
-import { SchemaForm } from '../../components/schema-form.tsx'
-import { fieldsOf, valueOf } from '../../components/schema-fields.ts'
-import { ToolResult } from '../../components/tool-result.tsx'
-import { useCall } from '../../components/use-call.ts'
-import { notify } from '../../components/feedback.tsx'
-import { curlOf, programOf } from './call-code.ts'
-import { readSharedUrl } from './shared-url.ts'
+import { NeedsRole, notify, Panel, Problem } from '../../components/page.tsx'
+import { fieldsOf, SchemaForm, valueOf } from '../../components/schema-form.tsx'
+import { Badge, span } from '../../components/values.tsx'
 
 type ListedTool = GetData<'/api/tools'>['items'][number]
 
@@ -112,4 +105,56 @@ function CallCode({ tool, args }: CallCodeProps) {
       )}
     </Panel>
   )
+}
+
+/** The result of a tool. */
+function ToolResult({ result }: { readonly result: PostData<'/api/actions/call_tool'> }) {
+  const { is_error: failed, text, structured, milliseconds } = result
+  const body = structured === undefined ? text : JSON.stringify(structured)
+  return (
+    <div class="stack" role="region" aria-label="Result" aria-live="polite">
+      <p>
+        <Badge kind={failed ? 'bad' : 'good'}>{failed ? 'The tool failed' : 'Success'}</Badge>{' '}
+        <span class="muted">after {span(milliseconds)}</span>
+      </p>
+      <BodyView body={failed ? text : body} size={new TextEncoder().encode(failed ? text : body).length} />
+    </div>
+  )
+}
+
+/** Returns the call for a shell. */
+function curlOf(url: string, name: string, args: Readonly<Record<string, unknown>>): string {
+  const request = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } }
+  return [
+    `curl -s ${url} \\`,
+    `  -H 'content-type: application/json' \\`,
+    `  -H 'accept: application/json, text/event-stream' \\`,
+    `  -d ${quoted(JSON.stringify(request))}`,
+  ].join('\n')
+}
+
+/** Returns a word for a POSIX shell. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`
+}
+
+/** Returns a program for the official MCP client of TypeScript. */
+function programOf(url: string, name: string, args: Readonly<Record<string, unknown>>): string {
+  return `import { Client } from '@modelcontextprotocol/sdk/client/index.js'
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
+
+const client = new Client({ name: 'example', version: '1.0.0' })
+await client.connect(new StreamableHTTPClientTransport(new URL(${JSON.stringify(url)})))
+const result = await client.callTool(${JSON.stringify({ name, arguments: args }, undefined, 2)})
+console.log(result.content)
+await client.close()`
+}
+
+/** Returns the address of `/mcp` as the operator's browser would reach it, by the settings of the server. */
+async function readSharedUrl(signal: AbortSignal): Promise<string> {
+  const { items } = await get('/api/settings', {}, signal)
+  const { shared } = await get('/api/security', {}, signal)
+  const port = items.find(({ key }) => key === 'http.port')?.value
+  const scheme = shared.tls ? 'https' : 'http'
+  return `${scheme}://${location.hostname}:${typeof port === 'number' ? port : 9090}/mcp`
 }

@@ -1,10 +1,7 @@
 import type { GetData } from '../../api/client.ts'
-import { ChannelLink } from '../../components/channel-link.tsx'
-import { count } from '../../components/format.ts'
+import { ChannelLink, count, Time, UserText } from '../../components/values.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { Time } from '../../components/time.tsx'
-import { UserText } from '../../components/user-text.tsx'
 import { href } from '../../router/location.ts'
 
 type Place = GetData<'/api/trace'>['places'][number]

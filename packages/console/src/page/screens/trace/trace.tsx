@@ -1,20 +1,16 @@
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
-import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
+import type { GetData, GetQuery } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { ChannelLink, isChannelType, TYPE_NAMES } from '../../components/channel-link.tsx'
-import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
-import { Page, Panel } from '../../components/page.tsx'
-import { Time } from '../../components/time.tsx'
+import { Empty, ErrorOf, Loading, Page, Panel } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { UserText } from '../../components/user-text.tsx'
-import { setQuery } from '../../router/location.ts'
+import { ChannelLink, isChannelType, Time, TYPE_NAMES, UserText } from '../../components/values.tsx'
+import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
-import { AuditOfMessage } from './audit-of-message.tsx'
 import { Places } from './places.tsx'
-import { StepText } from './step-text.tsx'
 
 type TraceData = GetData<'/api/trace'>
 
@@ -170,6 +166,61 @@ function Steps({ data }: { readonly data: TraceData }) {
           }))}
         />
       )}
+    </Panel>
+  )
+}
+
+type Step = GetData<'/api/trace'>['steps'][number]
+
+/** One step of a message as a sentence without its channel. */
+function StepText({ step: { event, party, other } }: { readonly step: Step }) {
+  const who = party === '' ? 'an unknown client' : <UserText>{party}</UserText>
+  const repeated = other !== undefined && (
+    <>
+      {' '}
+      (<a href={href(['trace'], { id: other })}>the other message</a>)
+    </>
+  )
+  const texts: Readonly<Record<Step['event'], ComponentChildren>> = {
+    accepted: <>Accepted from {who}</>,
+    delivered: <>Delivered to {who}</>,
+    redelivered: <>Delivered again to {who}</>,
+    executed: <>Executed by {who}</>,
+    rejected: <>Rejected by {who}</>,
+    unanswered: <>Not answered: {who}</>,
+    redriven: <>Redriven by {who}</>,
+  }
+  return (
+    <>
+      {texts[event]}
+      {repeated}
+    </>
+  )
+}
+
+type Entry = GetData<'/api/trace'>['audit'][number]
+
+/** The entries of the audit log that name the message, oldest first. */
+function AuditOfMessage({ entries }: { readonly entries: readonly Entry[] }) {
+  return (
+    <Panel title="Audit log" note="Entries that name the message">
+      <Timeline
+        label="Audit log"
+        events={entries.toReversed().map(({ time, action, client, channel, detail = '', node }) => ({
+          time,
+          title: (
+            <>
+              <code>{action}</code> by <UserText>{client}</UserText>
+            </>
+          ),
+          detail: (
+            <>
+              {channel !== undefined && <UserText>{`${channel} `}</UserText>}
+              <UserText>{detail}</UserText> on {node}
+            </>
+          ),
+        }))}
+      />
     </Panel>
   )
 }

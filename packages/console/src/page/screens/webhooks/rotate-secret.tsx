@@ -1,12 +1,11 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../../api/client.ts'
-import { Dialog } from '../../components/dialog.tsx'
-import { DialogForm } from '../../components/dialog-form.tsx'
-import { ErrorOf, notify, Problem } from '../../components/feedback.tsx'
+import { Dialog, DialogForm } from '../../components/dialog.tsx'
+import { ErrorOf, notify, Problem } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
-import { Time } from '../../components/time.tsx'
-import { useCall } from '../../components/use-call.ts'
+import { Time } from '../../components/values.tsx'
+import { useCall } from '../../components/call.tsx'
 
 /** The time for which the server also signs with the secret before, in ms. */
 const BOTH_VALID_MS = 86_400_000

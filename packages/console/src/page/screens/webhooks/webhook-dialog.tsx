@@ -1,20 +1,14 @@
 import { useState } from 'preact/hooks'
 
-import type { GetData } from '../../api/client.ts'
 import { act } from '../../api/client.ts'
-import { CallState } from '../../components/call-state.tsx'
-import { ChannelLink } from '../../components/channel-link.tsx'
+import type { GetData } from '../../api/client.ts'
+import { CallState, useCall } from '../../components/call.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Fact } from '../../components/fact.tsx'
-import { Empty } from '../../components/feedback.tsx'
 import { Field } from '../../components/fields.tsx'
-import { count } from '../../components/format.ts'
-import { NeedsRole } from '../../components/needs-role.tsx'
-import { Time } from '../../components/time.tsx'
-import { useCall } from '../../components/use-call.ts'
-import { UserText } from '../../components/user-text.tsx'
+import { Empty, Fact, NeedsRole } from '../../components/page.tsx'
+import { Badge, ChannelLink, count, Time, UserText } from '../../components/values.tsx'
+import type { BadgeKind } from '../../components/values.tsx'
 import { RotateSecret } from './rotate-secret.tsx'
-import { WebhookState } from './webhook-state.tsx'
 
 type Webhook = GetData<'/api/webhooks'>['items'][number]
 
@@ -176,4 +170,18 @@ async function test(id: string, signal: AbortSignal): Promise<string> {
   const { status, error } = await act('test_webhook', { id }, signal)
   if (status === undefined) return `The endpoint did not answer: ${error ?? 'unknown reason'}.`
   return `The endpoint answered with status ${status}${status >= 200 && status < 300 ? '.' : ', which is a failure.'}`
+}
+
+type State = GetData<'/api/webhooks'>['items'][number]['state']
+
+const STATES: Readonly<Record<State, readonly [BadgeKind, string]>> = {
+  active: ['good', 'Active'],
+  failing: ['bad', 'Failing'],
+  paused: ['warning', 'Paused'],
+  disabled: ['bad', 'Disabled'],
+}
+
+export function WebhookState({ state }: { readonly state: State }) {
+  const [kind, text] = STATES[state]
+  return <Badge kind={kind}>{text}</Badge>
 }

@@ -1,18 +1,13 @@
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
-import { usePages } from '../../api/use-pages.ts'
-import { ChannelLink } from '../../components/channel-link.tsx'
-import { Empty, ErrorOf, Loading } from '../../components/feedback.tsx'
+import { useData, usePages } from '../../api/use-data.ts'
+import { ChannelLink, plural, UserText } from '../../components/values.tsx'
+import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
-import { plural } from '../../components/format.ts'
-import { Page } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { UserText } from '../../components/user-text.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
-import { WebhookDialog } from './webhook-dialog.tsx'
-import { WebhookState } from './webhook-state.tsx'
+import { WebhookDialog, WebhookState } from './webhook-dialog.tsx'
 
 type Listed = GetData<'/api/webhooks'>['items'][number]
 

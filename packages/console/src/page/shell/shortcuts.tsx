@@ -1,12 +1,13 @@
 import { useLayoutEffect } from 'preact/hooks'
 
-import { Store } from '../api/store.ts'
+import { Store, useStore } from '../api/store.ts'
+import { Dialog } from '../components/dialog.tsx'
 import { go } from '../router/location.ts'
-import type { Screen } from '../screens/screens.ts'
 import { SCREENS } from '../screens/screens.ts'
+import type { Screen } from '../screens/screens.ts'
 
 /** `true` while the list of keys is shown. */
-export const keyHelp = new Store(false)
+const keyHelp = new Store(false)
 
 /** The time for the letter after `g`, in ms. */
 const SEQUENCE_MS = 1_500
@@ -47,4 +48,31 @@ function focusSearch(): boolean {
 
 function isWriting(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && target.matches('input, textarea, select, [contenteditable]')
+}
+
+/** The list of keys, opened with `?`. */
+export function KeyHelp() {
+  if (!useStore(keyHelp)) return null
+  return (
+    <Dialog title="Keys" onClose={() => keyHelp.set(false)}>
+      <dl class="keys">
+        <dt>
+          <kbd>/</kbd>
+        </dt>
+        <dd>Search in this screen</dd>
+        {SCREENS.map(({ id, key, title }) => (
+          <>
+            <dt key={id}>
+              <kbd>g</kbd> <kbd>{key}</kbd>
+            </dt>
+            <dd>{title}</dd>
+          </>
+        ))}
+        <dt>
+          <kbd>Esc</kbd>
+        </dt>
+        <dd>Close a dialog</dd>
+      </dl>
+    </Dialog>
+  )
 }

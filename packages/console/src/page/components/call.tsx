@@ -2,9 +2,11 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 
 import type { ApiError } from '../api/client.ts'
 import { toApiError } from '../api/use-data.ts'
+import { ErrorOf, Problem } from './page.tsx'
+import { span } from './values.tsx'
 
 /** A call that the operator starts, and can give up. */
-export interface Call<Result> {
+interface Call<Result> {
   readonly result: Result | undefined
   readonly error: ApiError | undefined
   /** The start of a call that runs, in ms since the epoch. */
@@ -43,4 +45,34 @@ export function useCall<Result>(): Call<Result> {
     setState({})
   }
   return { result: state.result, error: state.error, since: state.since, start, cancel }
+}
+
+/** The time that a call has taken so far, with a button that gives it up, and its error. */
+export function CallState<Result>({ call }: { readonly call: Call<Result> }) {
+  const [, tick] = useState(0)
+  useEffect(() => {
+    if (call.since === undefined) return undefined
+    const timer = setInterval(() => tick((turn) => turn + 1), 1_000)
+    return () => clearInterval(timer)
+  }, [call.since])
+  return (
+    <>
+      <p role="status" class="call-state">
+        {call.since !== undefined && 'Waiting for the answer.'}
+      </p>
+      {call.since !== undefined && (
+        <p class="muted">
+          {span(Math.floor((Date.now() - call.since) / 1_000) * 1_000)}{' '}
+          <button type="button" class="quiet" onClick={call.cancel}>
+            Cancel
+          </button>
+        </p>
+      )}
+      {call.error?.code === 'NO_ANSWER' ? (
+        <Problem>The connection was lost. The server may have executed the call.</Problem>
+      ) : (
+        <ErrorOf error={call.error} />
+      )}
+    </>
+  )
 }

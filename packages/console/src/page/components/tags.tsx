@@ -1,6 +1,7 @@
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 
 import { Field } from './fields.tsx'
+import { UserText } from './values.tsx'
 
 /** Writes tags as lines of `key: value`; JSON if a key or a value needs it. */
 export function tagsText(tags: Readonly<Record<string, string>>): string {
@@ -63,5 +64,44 @@ export function TagsField({ value, onChange }: TagsFieldProps) {
         onInput={(event) => onChange(event.currentTarget.value)}
       />
     </Field>
+  )
+}
+
+/** Tags that are shown before the operator asks for all. */
+const FIRST = 50
+
+/** The tags of a message. */
+export function TagsView({ tags }: { readonly tags: Readonly<Record<string, string>> }) {
+  const [all, setAll] = useState(false)
+  const entries = Object.entries(tags)
+  if (entries.length === 0) return <span class="muted">none</span>
+  const shown = all ? entries.slice(0, 2_000) : entries.slice(0, FIRST)
+  return (
+    <>
+      <dl class="tags">
+        {shown.map(([key, value]) => (
+          <div key={key}>
+            <dt>
+              <UserText>{key}</UserText>
+            </dt>
+            <dd>
+              <UserText max={2_000}>{value}</UserText>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      {shown.length < entries.length && (
+        <p>
+          <span class="muted">
+            {shown.length} of {entries.length} tags{' '}
+          </span>
+          {!all && (
+            <button type="button" class="quiet" onClick={() => setAll(true)}>
+              Show more
+            </button>
+          )}
+        </p>
+      )}
+    </>
   )
 }

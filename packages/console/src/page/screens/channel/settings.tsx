@@ -1,0 +1,156 @@
+import { act, get } from '../../api/client.ts'
+import type { GetData } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { Confirm } from '../../components/dialog.tsx'
+import { ErrorOf, Fact, Loading, notify, Panel } from '../../components/page.tsx'
+import { bytes, count, plural, span, TYPE_NAMES } from '../../components/values.tsx'
+import type { ChannelType } from '../../components/values.tsx'
+import { go, href } from '../../router/location.ts'
+
+/** A setting that limits the channels of a type. */
+interface Limit {
+  readonly key: string
+  readonly name: string
+  readonly format: (value: number) => string
+}
+
+const BODY: Limit = { key: 'maxBodyBytes', name: 'Request with a message', format: bytes }
+
+const STORED: Readonly<Partial<Record<ChannelType, readonly Limit[]>>> = {
+  queues: [
+    { key: 'queue.maxMessages', name: 'Messages', format: count },
+    { key: 'queue.maxBytes', name: 'Size', format: bytes },
+  ],
+  events_store: [
+    { key: 'store.maxAgeSeconds', name: 'Age of an event', format: (seconds) => span(seconds * 1_000) },
+    { key: 'store.maxBytes', name: 'Size', format: bytes },
+  ],
+}
+
+const WAITING: Limit = {
+  key: 'limits.caller.waitingRequests',
+  name: 'Waiting requests of a caller',
+  format: (requests) => plural(requests, 'request'),
+}
+
+/** The settings that limit a channel. They are the same for all channels of its type. */
+export function Limits({ type }: { readonly type: ChannelType }) {
+  const { data, error } = useData('settings', (signal) => get('/api/settings', {}, signal), 30_000)
+  const settings = new Map(data?.items.map((setting) => [setting.key, setting]))
+  return (
+    <Panel title="Limits" note="of each channel of this type">
+      <ErrorOf error={error} />
+      <dl class="facts">
+        {limitsOf(type).map(({ key, name, format }) => {
+          const setting = settings.get(key)
+          return (
+            setting && (
+              <Fact key={key} name={name}>
+                <Value setting={setting} format={format} />
+              </Fact>
+            )
+          )
+        })}
+      </dl>
+    </Panel>
+  )
+}
+
+function limitsOf(type: ChannelType): readonly Limit[] {
+  if (type === 'commands' || type === 'queries') return [WAITING, BODY]
+  return [...(STORED[type] ?? []), BODY]
+}
+
+interface ValueProps {
+  readonly setting: GetData<'/api/settings'>['items'][number]
+  readonly format: Limit['format']
+}
+
+function Value({ setting: { env, value }, format }: ValueProps) {
+  return (
+    <>
+      {typeof value === 'number' && value > 0 ? `at most ${format(value)}` : 'no limit'}{' '}
+      <a href={href(['settings'], { search: env.toLowerCase() })}>
+        <code>{env}</code>
+      </a>
+    </>
+  )
+}
+
+interface PurgeQueueProps {
+  readonly channel: string
+  readonly onClose: () => void
+  readonly onDone: () => void
+}
+
+/** Asks before a purge, with the counts of a dry run. */
+export function PurgeQueue({ channel, onClose, onDone }: PurgeQueueProps) {
+  const { data, error } = useData(
+    `purge ${channel}`,
+    (signal) => act('purge_queue', { channel, dry_run: true }, signal),
+    2_000,
+  )
+  return (
+    <Confirm
+      title="Purge queue"
+      name={channel}
+      action="Purge"
+      onClose={onClose}
+      run={async () => {
+        const { purged } = await act('purge_queue', { channel })
+        notify(`${plural(purged, 'message')} removed.`)
+        onDone()
+      }}
+    >
+      <ErrorOf error={error} />
+      {data === undefined ? (
+        <Loading />
+      ) : (
+        <p>
+          This removes <strong>{plural(data.would_purge ?? 0, 'message')}</strong>, including delayed ones, for good.{' '}
+          {plural(data.in_flight ?? 0, 'leased message')} {data.in_flight === 1 ? 'stays' : 'stay'}.
+        </p>
+      )}
+    </Confirm>
+  )
+}
+
+interface DeleteChannelProps {
+  readonly type: ChannelType
+  readonly channel: string
+  readonly onClose: () => void
+}
+
+/** Asks before a channel is deleted, with the counts of a dry run. */
+export function DeleteChannel({ type, channel, onClose }: DeleteChannelProps) {
+  const { data, error } = useData(
+    `delete ${type} ${channel}`,
+    (signal) => act('delete_channel', { type, channel, dry_run: true }, signal),
+    2_000,
+  )
+  const content = data?.would_delete
+  return (
+    <Confirm
+      title="Delete channel"
+      name={channel}
+      action="Delete"
+      onClose={onClose}
+      run={async () => {
+        await act('delete_channel', { type, channel })
+        notify(`${TYPE_NAMES[type]} ${channel} deleted.`)
+        go(['channels'])
+      }}
+    >
+      <ErrorOf error={error} />
+      {content === undefined ? (
+        error === undefined && <Loading />
+      ) : (
+        <p>
+          This deletes <strong>{plural(content.messages, 'message')}</strong> ({bytes(content.bytes)}) for good,{' '}
+          {content.in_flight} of them leased. {plural(content.subscribers, 'subscriber')}{' '}
+          {content.subscribers === 1 ? 'is' : 'are'} connected.
+        </p>
+      )}
+    </Confirm>
+  )
+}
