@@ -19,7 +19,7 @@ import type { ActionName, ReadingPath } from './route-table.ts'
 import type { Statistics } from './statistics/statistics.ts'
 import type { MessageTrail } from './trace/message-trail.ts'
 
-/** What an operator can do: read a route, or run an action. One schema is the type, the validation and the documentation of its input. */
+/** A route that operators read, or an action that they run. One schema is the type, the validation and the documentation of its input. */
 export type Operation = ManagementRoute | ManagementAction
 
 /** The state that all requests share. */
