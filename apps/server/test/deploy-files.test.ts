@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 
-import { AddressList, ALWAYS_REFUSED, ipAddress } from '@signalbox/http-kit'
+import { AddressList, ALWAYS_REFUSED, ipAddress } from '@signalbox/http-kit/internal'
 import { parse } from 'yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { OutboundConnections } from '@signalbox/http-kit/internal'
 
 import { mayAct, requireFree, requireOwner } from './agent-ownership.ts'
 import { AgentWrites, notFound } from './agent-writes.ts'
@@ -32,9 +33,8 @@ import { CardProbes } from './probes/card-probes.ts'
 import { CardFetchError, cardSource, fetchCard, isByCardUrl, registrationOf } from './probes/served-card.ts'
 import { RegistryReports } from './registry-reports.ts'
 import { RegistryState } from './registry-state.ts'
-import { AgentConnections } from './outbound/agent-connections.ts'
 import { Upkeep } from './upkeep.ts'
-import { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
+import { AgentAddressPolicy } from './agent-addresses.ts'
 
 /**
  * Opens the registry: reads the history of `_AGENTS_.discovery`, then follows the channel. Resolves when the
@@ -64,7 +64,7 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #reports: RegistryReports
   readonly #writes: AgentWrites
   readonly #upkeep: Upkeep
-  readonly #connections: AgentConnections
+  readonly #connections: OutboundConnections
   readonly #probes: CardProbes
   /** Authorizes requests to agents. */
   readonly authorization: AgentAuthorization
@@ -125,7 +125,7 @@ export class AgentRegistry implements AsyncDisposable {
     this.#shares = state.shares
     this.#held = state.held
     this.#cards = state.cards
-    this.#connections = options.connections ?? new AgentConnections({ tlsSkipVerify: false, addressPolicy })
+    this.#connections = options.connections ?? new OutboundConnections({ tlsSkipVerify: false, addressPolicy })
     this.authorization = new AgentAuthorization({
       key: options.credentialsKey,
       operators: options.operatorCredentials ?? (() => undefined),
@@ -350,7 +350,7 @@ export class AgentRegistry implements AsyncDisposable {
     this.#held.close()
     this.#upkeep.close()
     this.#probes.close()
-    this.#connections.close()
+    void this.#connections.close()
     this.#closed ??= this.#log.close()
     return this.#closed
   }

@@ -24,13 +24,15 @@ export type {
 export { CREDENTIALS_FORM, isAgentCredentials } from './credentials/agent-credentials.ts'
 export type { AgentCredentials, CredentialKind } from './credentials/agent-credentials.ts'
 export type { ProbeResult } from './discovery/discovery-entry.ts'
-export { AgentConnections } from './outbound/agent-connections.ts'
-export type { ConnectionOptions } from './outbound/agent-connections.ts'
-export { readProxyUrl } from './outbound/agent-proxy.ts'
-export { AgentTarget } from './outbound/agent-target.ts'
-export { undici } from './outbound/undici.ts'
-export { AgentAddressError, AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
-export type { AgentAddressOptions } from './url-safety/agent-address-policy.ts'
+export {
+  OutboundConnections as AgentConnections,
+  OutboundTarget as AgentTarget,
+  readProxyUrl,
+  undici,
+} from '@signalbox/http-kit/internal'
+export type { ConnectionOptions } from '@signalbox/http-kit/internal'
+export { AgentAddressError, AgentAddressPolicy } from './agent-addresses.ts'
+export type { AgentAddressOptions } from './agent-addresses.ts'
 export type { ListeningAddress, ResolveHost } from '@signalbox/http-kit'
 export { ListQuerySchema } from './http/list-query.ts'
 export { registryRoutes } from './http/connector.ts'

@@ -1,7 +1,8 @@
-import type { AgentAddressPolicy } from './url-safety/agent-address-policy.ts'
+import type { OutboundConnections } from '@signalbox/http-kit/internal'
+
+import type { AgentAddressPolicy } from './agent-addresses.ts'
 import type { AgentCard } from './card/agent-card.ts'
 import type { OperatorCredentialsOf } from './credentials/agent-authorization.ts'
-import type { AgentConnections } from './outbound/agent-connections.ts'
 
 /** The operations that the registry counts. */
 export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expire'
@@ -67,7 +68,7 @@ export interface RegistryOptions {
   /** The addresses that agents may have. @default all except those that are always refused */
   readonly addressPolicy?: AgentAddressPolicy
   /** The connections of the registry's own requests, closed with it. @default direct ones, with the system's authorities */
-  readonly connections?: AgentConnections
+  readonly connections?: OutboundConnections
   /**
    * The key that seals credentials of agents, 32 bytes; the same on all nodes. See `openKeyFile` of http-kit.
    * @default none: cards with credentials are refused

@@ -14,7 +14,7 @@ export type {
 export type { WebhookHooks, WebhookOptions } from './options.ts'
 export { abuseProtection } from './safety/abuse-protection.ts'
 export { EndpointPolicy } from './safety/endpoint-policy.ts'
-export type { EndpointOrigin, EndpointPolicyOptions } from './safety/endpoint-policy.ts'
+export type { EndpointPolicyOptions } from './safety/endpoint-policy.ts'
 export { KEY_BYTES, openKeyFile } from '@signalbox/http-kit'
 export type { NewSubscription } from './subscription/new-subscription.ts'
 export { SOURCE_TYPES } from './subscription/subscription-record.ts'

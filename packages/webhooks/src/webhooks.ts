@@ -5,7 +5,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 
 import { classOf } from './delivery/connection-failure.ts'
-import { EndpointClient, endpointUrl } from './delivery/endpoint-client.ts'
+import { EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
 import type { TestResult } from './delivery/test-delivery.ts'
 import { sendTest } from './delivery/test-delivery.ts'
@@ -303,7 +303,7 @@ export class Webhooks implements AsyncDisposable {
 
   async #ask(url: URL, request: Parameters<EndpointClient['send']>[1]): Promise<EndpointAnswer> {
     try {
-      return await this.#client.send(endpointUrl(url), request)
+      return await this.#client.send(this.#client.to(url.href), request)
     } catch (error) {
       if (error instanceof WebhookError) throw error
       // The cause could describe the network of the server.

@@ -1,12 +1,13 @@
 import { gzipSync } from 'node:zlib'
 
+import { OpenRequests } from '@signalbox/http-kit/internal'
 import { until } from '@signalbox/testkit/until'
 import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { EndpointClient, endpointUrl } from '../src/delivery/endpoint-client.ts'
-import { OpenRequests } from '../src/delivery/open-requests.ts'
+import { EndpointClient } from '../src/delivery/endpoint-client.ts'
 import { EndpointPolicy } from '../src/index.ts'
+import type { EndpointRequest } from '../src/index.ts'
 
 const POST = { method: 'POST', body: new Uint8Array([1]) } as const
 
@@ -16,10 +17,14 @@ function openClient(allow: readonly string[] = ['127.0.0.1']): EndpointClient {
   return client
 }
 
+function send(client: EndpointClient, url: string, request: EndpointRequest, open?: OpenRequests) {
+  return client.send(client.to(url), request, open)
+}
+
 test('endpoint client - the answer has the first 4 KiB of the body', async () => {
   const receiver = await openReceiver()
   receiver.reply = (response) => void response.writeHead(400, { 'x-reason': 'size' }).end('a'.repeat(5_000))
-  const { status, headers, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
+  const { status, headers, text } = await send(openClient(), receiver.url, POST)
   expect({ status, reason: headers['x-reason'], text }).toEqual({
     status: 400,
     reason: 'size',
@@ -36,7 +41,7 @@ test('endpoint client - an answer without an end is read up to 64 KiB, and its c
     })
     response.writeHead(200).write('a'.repeat(70_000))
   }
-  const { status, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
+  const { status, text } = await send(openClient(), receiver.url, POST)
   expect([status, text.length]).toEqual([200, 4_096])
   await until(() => closed)
 })
@@ -48,7 +53,7 @@ test('endpoint client - the request asks for no compression, and a compressed an
     asked.push(received.headers['accept-encoding'])
     response.writeHead(400, { 'content-encoding': 'gzip' }).end(gzipSync('a'.repeat(1_000)))
   }
-  const { status, text } = await openClient().send(endpointUrl(new URL(receiver.url)), POST)
+  const { status, text } = await send(openClient(), receiver.url, POST)
   expect({ status, text, asked }).toEqual({ status: 400, text: '', asked: ['identity'] })
 })
 
@@ -58,7 +63,7 @@ test('endpoint client - an informational answer is not the answer', async () => 
     response.writeEarlyHints({ link: '</style.css>; rel=preload; as=style' })
     answer(204)(response, received)
   }
-  await expect(openClient().send(endpointUrl(new URL(receiver.url)), POST)).resolves.toMatchObject({ status: 204 })
+  await expect(send(openClient(), receiver.url, POST)).resolves.toMatchObject({ status: 204 })
 })
 
 test('endpoint client - an aborted request rejects with the reason, and its connection is closed', async () => {
@@ -69,7 +74,7 @@ test('endpoint client - an aborted request rejects with the reason, and its conn
       closed = true
     })
   const requests = new OpenRequests()
-  const sent = openClient().send(endpointUrl(new URL(receiver.url)), POST, requests)
+  const sent = send(openClient(), receiver.url, POST, requests)
   const failure = sent.then(
     () => undefined,
     (error: unknown) => error,
@@ -89,14 +94,14 @@ test('endpoint client - a request after an answer uses its connection again', as
     answer(204)(response, received)
   }
   const client = openClient()
-  for (let i = 0; i < 5; i++) await client.send(endpointUrl(new URL(receiver.url)), POST)
+  for (let i = 0; i < 5; i++) await send(client, receiver.url, POST)
   expect(receiver.received).toHaveLength(5)
   expect(ports.size).toBe(1)
 })
 
 test('endpoint client - a refused address gets no connection', async () => {
   const receiver = await openReceiver()
-  await expect(openClient([]).send(endpointUrl(new URL(receiver.url)), POST)).rejects.toMatchObject({
+  await expect(send(openClient([]), receiver.url, POST)).rejects.toMatchObject({
     code: 'ENDPOINT_REFUSED',
   })
   expect(receiver.received).toEqual([])

@@ -47,9 +47,11 @@ interface Sender {
 let sender: Sender | undefined
 
 function openBareSender({ members, bytes }: Setup): Sender {
-  /** The version that the package uses. */
-  const undici: { readonly Pool: new (origin: string, options: object) => BarePool } =
-    createRequire(webhooksEntry)('undici')
+  const require = createRequire(webhooksEntry)
+  /** The version that the package uses, through http-kit. */
+  const undici: { readonly Pool: new (origin: string, options: object) => BarePool } = createRequire(
+    require.resolve('@signalbox/http-kit/package.json'),
+  )('undici')
   const body = new Uint8Array(bytes).fill(0x61)
   const { origin, pathname } = new URL(endpoint)
   // The settings of webhooks.

@@ -1,5 +1,5 @@
 import type { ResolveHost } from '@signalbox/http-kit'
-import { download } from '@signalbox/http-kit'
+import { download } from '@signalbox/http-kit/internal'
 import type { ConsoleOAuth, ConsoleOAuthPort } from '@signalbox/management-api'
 import { Type } from 'typebox'
 import { Check } from 'typebox/schema'

@@ -76,7 +76,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     if (this.#settled) return
     const { body, rest } = this.#query
     const headers = requestHeaders(target.host, this.#query)
-    if (rest === undefined) target.post(headers, body, this)
+    if (rest === undefined) target.request('POST', headers, body, this)
     else target.request(rest.method, headers, rest.method === 'POST' ? body : null, this, rest.path)
   }
 

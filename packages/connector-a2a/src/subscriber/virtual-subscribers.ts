@@ -94,7 +94,7 @@ export class VirtualSubscribers {
       await inFlight.idleWithin(LAST_MS)
     }
     stop()
-    this.#connections.close()
+    void this.#connections.close()
   }
 
   #serve(card: AgentCard): void {

@@ -1,4 +1,4 @@
-import { download } from '../download.ts'
+import { download } from '../outbound/documents.ts'
 import { resolveBySystem } from '../names/name-resolver.ts'
 import type { ResolveHost } from '../names/name-resolver.ts'
 import { jose, keySetAlgorithms, parseKeySet } from './keys.ts'

@@ -5,7 +5,7 @@ import process from 'node:process'
 
 import { readSmallFile } from '@signalbox/broker-core/internal'
 
-import { hostName } from '../addresses/address-list.ts'
+import { hostName } from '../outbound/addresses.ts'
 
 /** The rules of this machine for names, which c-ares does not apply. */
 export interface NameRules {

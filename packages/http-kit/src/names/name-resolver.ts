@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
-import { hostName } from '../addresses/address-list.ts'
+import { hostName } from '../outbound/addresses.ts'
 import { FairTurns } from './fair-turns.ts'
 import type { NameFilePaths, NameRules } from './name-files.ts'
 import { NameFiles } from './name-files.ts'

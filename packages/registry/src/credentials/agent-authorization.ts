@@ -1,11 +1,11 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { readJson, SecretBox } from '@signalbox/http-kit'
+import type { OutboundConnections } from '@signalbox/http-kit/internal'
 
 import type { StoredCard } from '../card/agent-card.ts'
 import { agentOptions } from '../card/agent-options.ts'
 import { invalidCard } from '../card/validate-card.ts'
 import type { AgentRecord } from '../discovery/discovery-entry.ts'
-import type { AgentConnections } from '../outbound/agent-connections.ts'
 import type { AgentCredentials } from './agent-credentials.ts'
 import { isAgentCredentials, kindOf } from './agent-credentials.ts'
 import { OAuthTokens } from './oauth-tokens.ts'
@@ -37,7 +37,7 @@ export interface AuthorizationParts {
   /** The key that seals credentials; undefined: none can be registered. */
   readonly key: Uint8Array | undefined
   readonly operators: OperatorCredentialsOf
-  readonly connections: AgentConnections
+  readonly connections: OutboundConnections
   readonly recordOf: (agentId: string) => AgentRecord | undefined
 }
 

@@ -2,9 +2,9 @@ import { Buffer } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 import { isJsonObject, readJson } from '@signalbox/http-kit'
+import type { OutboundConnections } from '@signalbox/http-kit/internal'
+import { fetchDocument } from '@signalbox/http-kit/internal'
 
-import { fetchFromAgent } from '../outbound/agent-fetch.ts'
-import type { AgentConnections } from '../outbound/agent-connections.ts'
 import type { OAuthCredentials } from './agent-credentials.ts'
 
 /** The time for a token endpoint to answer, in ms. */
@@ -29,10 +29,10 @@ interface Kept {
 
 /** Access tokens of OAuth client credentials (RFC 6749, section 4.4), fetched when they are needed. */
 export class OAuthTokens {
-  readonly #connections: AgentConnections
+  readonly #connections: OutboundConnections
   readonly #kept = new WeakMap<OAuthCredentials, Kept>()
 
-  constructor(connections: AgentConnections) {
+  constructor(connections: OutboundConnections) {
     this.#connections = connections
   }
 
@@ -70,12 +70,12 @@ export class OAuthTokens {
 }
 
 async function requestToken(
-  connections: AgentConnections,
+  connections: OutboundConnections,
   { token_url, client_id, client_secret, scope }: OAuthCredentials,
   account: string,
 ): Promise<{ readonly token: string; readonly lifetimeSeconds: number }> {
   const client = `${formText(client_id)}:${formText(client_secret)}`
-  const { status, text } = await fetchFromAgent(new URL(token_url), {
+  const { status, text } = await fetchDocument(new URL(token_url), {
     connections,
     account,
     accept: 'application/json',

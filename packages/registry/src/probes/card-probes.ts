@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 
 import { isJsonObject } from '@signalbox/http-kit'
+import type { OutboundConnections } from '@signalbox/http-kit/internal'
 
 import { agentOptions } from '../card/agent-options.ts'
 import { agentUrl } from '../card/agent-url.ts'
@@ -14,7 +15,6 @@ import { DelayQueue } from '../directory/delay-queue.ts'
 import type { AgentRecord, ProbeResult } from '../discovery/discovery-entry.ts'
 import { recordEntry, storedForm } from '../discovery/discovery-entry.ts'
 import { RegistryError } from '../errors.ts'
-import type { AgentConnections } from '../outbound/agent-connections.ts'
 import { CardFetchError, fetchCard, registrationOf } from './served-card.ts'
 
 /** The number of probes in each TTL. */
@@ -36,7 +36,7 @@ class NotProbed extends Error {
 
 export interface ProbeParts {
   readonly ttlMs: number
-  readonly connections: AgentConnections
+  readonly connections: OutboundConnections
   readonly writes: AgentWrites
   readonly cards: CardMemory
   readonly recordOf: (agentId: string) => AgentRecord | undefined

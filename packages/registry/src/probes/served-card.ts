@@ -1,5 +1,7 @@
 import { isJsonObject, parseJson } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
+import type { OutboundConnections } from '@signalbox/http-kit/internal'
+import { fetchDocument } from '@signalbox/http-kit/internal'
 
 import { isAgentId } from '../card/agent-card.ts'
 import { agentUrl } from '../card/agent-url.ts'
@@ -8,9 +10,7 @@ import { cardProblems, shown } from '../card/card-problems.ts'
 import type { AddressCheck } from '../card/validate-card.ts'
 import { AgentCardSchema } from '../card/agent-card.ts'
 import { invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
-import type { AgentConnections } from '../outbound/agent-connections.ts'
-import { fetchFromAgent } from '../outbound/agent-fetch.ts'
-import { AgentAddressError } from '../url-safety/agent-address-policy.ts'
+import { AgentAddressError } from '../agent-addresses.ts'
 
 /** The time for an agent to send its card, in ms. */
 const FETCH_MS = 10_000
@@ -36,7 +36,7 @@ export class CardFetchError extends Error {
 export type ServedCard = { readonly card: JsonObject; readonly etag: string | undefined } | 'unchanged'
 
 export interface FetchContext {
-  readonly connections: AgentConnections
+  readonly connections: OutboundConnections
   /** The account that lookups of the host count against. */
   readonly account: string
   readonly signal?: AbortSignal
@@ -48,7 +48,7 @@ export interface FetchContext {
  * @throws CardFetchError
  */
 export async function fetchCard(url: URL, context: FetchContext, etag?: string): Promise<ServedCard> {
-  const answer = await fetchFromAgent(url, {
+  const answer = await fetchDocument(url, {
     ...context,
     accept: 'application/json',
     headers: { 'A2A-Version': '1.0', ...(etag === undefined ? {} : { 'If-None-Match': etag }) },

@@ -1,14 +1,14 @@
 import type { KeyObject } from 'node:crypto'
 
 import { messageOf } from '@signalbox/broker-core/internal'
+import type { SecretBox } from '@signalbox/http-kit'
+import type { OpenRequests, OutboundTarget } from '@signalbox/http-kit/internal'
 
 import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '../format.ts'
-import type { SecretBox } from '@signalbox/http-kit'
 import { signingKey } from '../secrets/signature.ts'
 import type { Item } from '../sources/source.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
-import type { EndpointClient, EndpointUrl } from './endpoint-client.ts'
-import type { OpenRequests } from './open-requests.ts'
+import type { EndpointClient } from './endpoint-client.ts'
 import { askedPause, verdictOf } from './retry.ts'
 
 /** The result of an attempt, for metrics. */
@@ -76,12 +76,12 @@ export function encode(
 /** Sends a request to an endpoint, and judges its answer. Never rejects. */
 export async function send(
   client: EndpointClient,
-  url: EndpointUrl,
+  target: OutboundTarget,
   request: EndpointRequest,
   open: OpenRequests,
 ): Promise<Attempt> {
   try {
-    const { status, headers, text } = await client.send(url, request, open)
+    const { status, headers, text } = await client.send(target, request, open)
     const verdict = verdictOf(status)
     if (verdict === 'delivered') return DELIVERED
     const retryAfter = headers['retry-after']

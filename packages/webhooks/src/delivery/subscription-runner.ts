@@ -1,6 +1,9 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
+import type { OutboundTarget } from '@signalbox/http-kit/internal'
+import { OpenRequests } from '@signalbox/http-kit/internal'
+
 import type { WebhookFormat } from '../format.ts'
 import { signedHeaders } from '../secrets/signature.ts'
 import { UNORDERED } from '../sources/limits.ts'
@@ -15,10 +18,7 @@ import type { Attempt, OpenSecret } from './attempt.ts'
 import { deliveryId, encode, openSecrets, outcomeOf, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
-import type { EndpointUrl } from './endpoint-client.ts'
-import { endpointUrl } from './endpoint-client.ts'
 import { FailedAttempts } from './failed-attempts.ts'
-import { OpenRequests } from './open-requests.ts'
 import { Progress } from './progress.ts'
 import { pauseAfter } from './retry.ts'
 import type { RunnerEvents, RunnerParts } from './runner-parts.ts'
@@ -28,7 +28,7 @@ export class SubscriptionRunner {
   readonly subscription: KnownSubscription
   readonly #parts: RunnerParts
   readonly #events: RunnerEvents
-  readonly #url: EndpointUrl
+  readonly #target: OutboundTarget
   /** Aborted when no attempt may start any more. */
   readonly #halt = new AbortController()
   /** The attempts in flight. Aborted when they must end too. */
@@ -48,7 +48,7 @@ export class SubscriptionRunner {
     this.subscription = subscription
     this.#parts = parts
     this.#events = events
-    this.#url = endpointUrl(new URL(record.endpoint))
+    this.#target = parts.client.to(record.endpoint)
     this.#progress = new Progress(cursor.next, cursor.done)
     this.#failed = new FailedAttempts(cursor.attempts)
     this.#failing = cursor.failing
@@ -256,7 +256,7 @@ export class SubscriptionRunner {
       const { body } = encoded
       const signed = signedHeaders(validAt(secrets, now), encoded.id ?? deliveryId(id, items), now, body)
       const request = { method: 'POST', headers: { ...encoded.headers, ...signed }, body } as const
-      const attempt = await send(client, this.#url, request, this.#requests)
+      const attempt = await send(client, this.#target, request, this.#requests)
       if (!this.#requests.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
       return attempt
     } finally {

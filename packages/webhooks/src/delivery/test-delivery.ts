@@ -11,7 +11,6 @@ import { signedHeaders } from '../secrets/signature.ts'
 import type { KnownSubscription } from '../subscription/subscription-index.ts'
 import { openSecrets, validAt } from './attempt.ts'
 import type { EndpointClient } from './endpoint-client.ts'
-import { endpointUrl } from './endpoint-client.ts'
 
 /** The answer of an endpoint to a test. */
 export interface TestResult {
@@ -52,7 +51,7 @@ export async function sendTest(
     const signed = signedHeaders(validAt(openSecrets(known, box), now), testId, now, body)
     const url = await policy.check(record.endpoint, record.account)
     const request = { method: 'POST', headers: { ...headers, ...signed }, body } as const
-    const { status } = await client.send(endpointUrl(url), request)
+    const { status } = await client.send(client.to(url.href), request)
     return { status }
   } catch (error) {
     return { error: messageOf(error) }

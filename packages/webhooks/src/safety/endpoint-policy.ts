@@ -1,19 +1,8 @@
-import type { LookupAddress } from 'node:dns'
-
-import {
-  AddressList,
-  ALWAYS_REFUSED,
-  checkedLookup,
-  hostName,
-  ipAddress,
-  OwnAddresses,
-  portOf,
-  resolveBySystem,
-} from '@signalbox/http-kit'
-import type { AddressLookup, ListeningAddress, ResolveHost } from '@signalbox/http-kit'
+import type { ListeningAddress, ResolveHost } from '@signalbox/http-kit'
+import { resolveBySystem } from '@signalbox/http-kit'
+import { AddressList, AddressPolicy } from '@signalbox/http-kit/internal'
 
 import { WebhookError } from '../errors.ts'
-import { isPublic } from './public-addresses.ts'
 
 export interface EndpointPolicyOptions {
   /**
@@ -34,23 +23,19 @@ const MAX_URL = 2_048
 const REFUSED =
   'the endpoint may not be called; its host must have public addresses, or WEBHOOKS_ALLOW must list it; plain http needs WEBHOOKS_ALLOW'
 
-/** A URL, as far as its connection depends on it. */
-export type EndpointOrigin = Pick<URL, 'hostname' | 'port' | 'protocol'>
-
-/**
- * The policy for the addresses of endpoints. It is applied when an endpoint is registered, by {@link check}, and again
- * for each connection, by {@link permitsHost} and {@link lookupFor}: a name may resolve to another address later.
- */
-export class EndpointPolicy {
-  readonly #allow: AddressList
-  readonly #own: OwnAddresses
-  readonly #resolve: ResolveHost
-
+/** The policy for the addresses of endpoints. All addresses of a name must be permitted when it is registered. */
+export class EndpointPolicy extends AddressPolicy {
   /** @throws RangeError for an entry of the list that is neither an address nor a host */
   constructor({ allow = [], ownAddresses = () => [], resolve = resolveBySystem }: EndpointPolicyOptions = {}) {
-    this.#allow = new AddressList('WEBHOOKS_ALLOW', allow)
-    this.#own = new OwnAddresses(ownAddresses)
-    this.#resolve = resolve
+    super({
+      allow: new AddressList('WEBHOOKS_ALLOW', allow),
+      deny: new AddressList('none', []),
+      unlisted: 'public by https',
+      strict: true,
+      ownAddresses,
+      resolve,
+      refusal: () => refused('the endpoint may not be called: its host has no permitted address now'),
+    })
   }
 
   /**
@@ -66,46 +51,8 @@ export class EndpointPolicy {
     if (url.username !== '' || url.password !== '')
       throw refused('the URL of the endpoint must not contain credentials')
     if (url.hash !== '') throw refused('the URL of the endpoint must not contain a fragment')
-    const host = hostName(url.hostname)
-    if (ipAddress(host) !== undefined) {
-      if (!this.permitsHost(url)) throw refused(REFUSED)
-      return url
-    }
-    const found = this.permitsHost(url) ? await this.#resolve(host, account).catch(() => []) : []
-    if (found.length === 0 || this.#permitted(url, host, found).length < found.length) throw refused(REFUSED)
+    if (!(await this.permits(url, account))) throw refused(REFUSED)
     return url
-  }
-
-  /** Returns `true` if the host of a URL may be called, without resolving it. Node calls no `lookup` for an address. */
-  permitsHost(url: EndpointOrigin): boolean {
-    const host = hostName(url.hostname)
-    if (host === '' || ALWAYS_REFUSED.hasHost(host)) return false
-    return ipAddress(host) === undefined || this.#permitted(url, host, [{ address: host, family: 0 }]).length > 0
-  }
-
-  /**
-   * Creates the `lookup` of connections to an origin, which count against one account: `Slots` limits them. It resolves a name to
-   * the addresses that may be called.
-   */
-  lookupFor(url: EndpointOrigin): AddressLookup {
-    const permitted = async (hostname: string): Promise<readonly LookupAddress[]> => {
-      const host = hostName(hostname)
-      return this.permitsHost(url) ? this.#permitted(url, host, await this.#resolve(host, 'webhooks')) : []
-    }
-    return checkedLookup(permitted, () =>
-      refused('the endpoint may not be called: its host has no permitted address now'),
-    )
-  }
-
-  #permitted(url: EndpointOrigin, host: string, addresses: readonly LookupAddress[]): LookupAddress[] {
-    const port = portOf(url)
-    const needsList = url.protocol !== 'https:'
-    return addresses.filter(({ address: text }) => {
-      const address = ipAddress(text)
-      if (address === undefined || ALWAYS_REFUSED.reaches(address) || this.#own.has(address, port)) return false
-      if (this.#allow.hasHost(host) || this.#allow.hasAddress(address)) return true
-      return !needsList && isPublic(address)
-    })
   }
 }
 

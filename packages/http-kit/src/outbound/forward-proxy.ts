@@ -4,13 +4,13 @@ import type { Socket } from 'node:net'
 import { isIPv6 } from 'node:net'
 import process from 'node:process'
 
-import type { AddressLookup } from '@signalbox/http-kit'
+import type { AddressLookup } from './address-policy.ts'
 
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
 const { request: httpRequest } = process.getBuiltinModule('node:http')
 
 /** The address of a forward proxy, and the credentials for it. */
-export interface ProxyAddress {
+interface ProxyAddress {
   readonly host: string
   readonly port: number
   /** The value of Proxy-Authorization (RFC 9110, section 11.7.2). */
@@ -18,11 +18,11 @@ export interface ProxyAddress {
 }
 
 /** The proxy opened no tunnel. */
-class AgentProxyError extends Error {
-  override readonly name = 'AgentProxyError'
+class ProxyError extends Error {
+  override readonly name = 'ProxyError'
   readonly code: 'AGENT_PROXY_REFUSED' | 'ETIMEDOUT'
 
-  constructor(code: AgentProxyError['code'], message: string) {
+  constructor(code: ProxyError['code'], message: string) {
     super(message)
     this.code = code
   }
@@ -63,7 +63,7 @@ const TUNNEL_MS = 30_000
  * A forward proxy. Plain HTTP requests have the absolute form (RFC 9112, section 3.2.2). TLS uses a
  * tunnel that CONNECT opens (RFC 9110, section 9.3.6), so that the proxy cannot read it.
  */
-export class AgentProxy {
+export class ForwardProxy {
   readonly #address: ProxyAddress
   /** Resolves the name of the proxy. */
   readonly lookup: AddressLookup
@@ -100,7 +100,7 @@ export class AgentProxy {
       lookup: this.lookup,
     })
     const timer = setTimeout(
-      () => request.destroy(new AgentProxyError('ETIMEDOUT', 'the proxy did not open a tunnel in time')),
+      () => request.destroy(new ProxyError('ETIMEDOUT', 'the proxy did not open a tunnel in time')),
       TUNNEL_MS,
     )
     timer.unref()
@@ -111,16 +111,16 @@ export class AgentProxy {
     }
     this.#opening.add(request)
     request.on('connect', ({ statusCode = 0 }, socket, head) => {
-      // Bytes before the TLS handshake with the agent do not come from the agent.
+      // Bytes before the TLS handshake with the server do not come from the server.
       if (statusCode >= 200 && statusCode <= 299 && head.byteLength === 0) {
         settle(null, socket)
         return
       }
       socket.destroy()
-      settle(new AgentProxyError('AGENT_PROXY_REFUSED', `the proxy refused a tunnel: HTTP ${statusCode}`))
+      settle(new ProxyError('AGENT_PROXY_REFUSED', `the proxy refused a tunnel: HTTP ${statusCode}`))
     })
     request.on('error', settle)
-    request.on('close', () => settle(new AgentProxyError('AGENT_PROXY_REFUSED', 'the proxy closed the connection')))
+    request.on('close', () => settle(new ProxyError('AGENT_PROXY_REFUSED', 'the proxy closed the connection')))
     request.end()
   }
 

@@ -1,0 +1,11 @@
+// For the packages of Signalbox alone: no part of it is stable.
+export { AddressPolicy } from './outbound/address-policy.ts'
+export type { AddressLookup, AddressRules, Origin } from './outbound/address-policy.ts'
+export { AddressList, ALWAYS_REFUSED, hostName, ipAddress } from './outbound/addresses.ts'
+export type { IpAddress } from './outbound/addresses.ts'
+export { AnswerReader, OpenRequests } from './outbound/answer-reader.ts'
+export type { Answer, AnswerLimits } from './outbound/answer-reader.ts'
+export { OutboundConnections, OutboundTarget, undici } from './outbound/connections.ts'
+export type { ConnectionOptions } from './outbound/connections.ts'
+export { download, fetchDocument } from './outbound/documents.ts'
+export { readProxyUrl } from './outbound/forward-proxy.ts'
