@@ -28,7 +28,6 @@ export {
   OutboundConnections as AgentConnections,
   OutboundTarget as AgentTarget,
   readProxyUrl,
-  undici,
 } from '@signalbox/http-kit/internal'
 export type { ConnectionOptions } from '@signalbox/http-kit/internal'
 export { AgentAddressError, AgentAddressPolicy } from './agent-addresses.ts'

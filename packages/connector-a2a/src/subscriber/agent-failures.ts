@@ -1,5 +1,7 @@
+import type { FailureKind } from '@signalbox/http-kit/internal'
+import { failureOf } from '@signalbox/http-kit/internal'
+
 import type { AgentFailure, AgentReply } from '../requests/agent-reply.ts'
-import { undici } from '@signalbox/registry'
 
 const NO_BODY = new Uint8Array(0)
 
@@ -49,66 +51,27 @@ export const PROXY_REFUSED = unsent(unreachable(NO_TUNNEL))
  * The reasons that callers get for a failed connection. They never contain an address of a name
  * (R8).
  */
-const REASONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: 'connection refused',
-  ECONNRESET: 'the connection was closed before a response came',
-  EPIPE: 'the connection was closed before a response came',
-  ENOTFOUND: 'host not found',
-  EAI_AGAIN: 'host not found',
-  EHOSTUNREACH: 'no route to the host',
-  ENETUNREACH: 'no route to the host',
-  ETIMEDOUT: 'the connection was not accepted in time',
-  UND_ERR_CONNECT_TIMEOUT: 'the connection was not accepted in time',
-  UND_ERR_SOCKET: 'the connection was closed before a response came',
-  EADDRNOTAVAIL: 'no connection can be made',
-  EMFILE: 'no connection can be made',
-  AGENT_PROXY_REFUSED: NO_TUNNEL,
-  AGENT_ADDRESS_REFUSED: 'its address may not be called',
+const REASONS: Readonly<Record<Exclude<FailureKind, 'not_http'>, string>> = {
+  refused: 'connection refused',
+  closed: 'the connection was closed before a response came',
+  unknown_host: 'host not found',
+  no_route: 'no route to the host',
+  connect_timeout: 'the connection was not accepted in time',
+  timeout: 'the connection was not accepted in time',
+  no_socket: 'no connection can be made',
+  tls: 'its certificate is not trusted, or TLS failed',
+  proxy: NO_TUNNEL,
+  address: 'its address may not be called',
+  other: 'no connection',
 }
-
-/** The errors of connections that were not established, so nothing was sent on them. */
-const UNCONNECTED: ReadonlySet<string> = new Set([
-  'ECONNREFUSED',
-  'ENOTFOUND',
-  'EAI_AGAIN',
-  'EHOSTUNREACH',
-  'ENETUNREACH',
-  'UND_ERR_CONNECT_TIMEOUT',
-  'EADDRNOTAVAIL',
-  'EMFILE',
-  'AGENT_PROXY_REFUSED',
-  'AGENT_ADDRESS_REFUSED',
-])
 
 /**
  * Returns the reply for an exchange that failed before the head of a response arrived.
  * @param written `false` if no byte of the request was written
  */
 export function connectionFailure(error: unknown, written: boolean): AgentReply {
-  if (isNoHttp(error)) return invalidResponse(0)
-  const code = codeOf(error)
-  const reply = unreachable(
-    isTlsCode(code) ? 'its certificate is not trusted, or TLS failed' : (REASONS[code] ?? 'no connection'),
-  )
-  return !written || UNCONNECTED.has(code) ? unsent(reply) : reply
-}
-
-/** Returns true if the received bytes were not HTTP. */
-function isNoHttp(error: unknown): boolean {
-  const { errors } = undici()
-  return (
-    error instanceof errors.HTTPParserError ||
-    error instanceof errors.HeadersOverflowError ||
-    error instanceof errors.ResponseContentLengthMismatchError
-  )
-}
-
-function isTlsCode(code: string): boolean {
-  return /^(?:ERR_TLS|ERR_SSL|CERT_|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|HOSTNAME_MISMATCH|EPROTO)/.test(code)
-}
-
-function codeOf(error: unknown): string {
-  // Every address of the host failed, each for its own reason. The first reason is reported.
-  if (error instanceof AggregateError) return codeOf(error.errors[0])
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const { kind, unconnected } = failureOf(error)
+  if (kind === 'not_http') return invalidResponse(0)
+  const reply = unreachable(REASONS[kind])
+  return !written || unconnected ? unsent(reply) : reply
 }

@@ -1,5 +1,5 @@
 import type { AnswerLimits, OpenRequests } from '@signalbox/http-kit/internal'
-import { AnswerReader, OutboundConnections, OutboundTarget } from '@signalbox/http-kit/internal'
+import { AnswerReader, failureOf, OutboundConnections, OutboundTarget } from '@signalbox/http-kit/internal'
 
 import { WebhookError } from '../errors.ts'
 import type { EndpointAnswer, EndpointRequest } from '../format.ts'
@@ -47,4 +47,15 @@ export class EndpointClient {
   close(): Promise<void> {
     return this.#connections.close()
   }
+}
+
+/** The class of a failed connection, for the owner of a subscription. It reveals nothing else about the network. */
+type ConnectionFailure = 'connection_refused' | 'timeout' | 'tls_error'
+
+/** Returns the class of a connection's error. */
+export function classOf(error: unknown): ConnectionFailure {
+  const { kind, code } = failureOf(error)
+  if (kind === 'tls') return 'tls_error'
+  // Without a code it is the deadline of the client.
+  return kind === 'timeout' || kind === 'connect_timeout' || code === '' ? 'timeout' : 'connection_refused'
 }
