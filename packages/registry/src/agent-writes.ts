@@ -1,18 +1,17 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 
-import { requireOwner } from './agent-ownership.ts'
+import type { RegistrationName } from './agent-instances.ts'
+import { namedInstance, withTimes } from './agent-instances.ts'
+import type { StoredCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
-import { clockOf } from './directory/agent-entry.ts'
 import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
-import { recordEntry } from './discovery/discovery-entry.ts'
+import { clockOf } from './directory/local-directory.ts'
 import type { AgentRecord, IdHold, NewEntry } from './discovery/discovery-entry.ts'
+import { isHeld, recordEntry } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog, LastEntry } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
-import { withTimes } from './instances/instance-changes.ts'
-import type { RegistrationName } from './instances/registration-name.ts'
-import { namedInstance } from './instances/registration-name.ts'
 import type { RegistryCaller } from './options.ts'
 
 /** Conditional writes to the discovery log, each decided on the agent's last entry. */
@@ -77,7 +76,7 @@ export class AgentWrites {
 }
 
 /** A heartbeat that this node received. */
-export interface Heartbeat {
+interface Heartbeat {
   readonly caller: RegistryCaller
   readonly name: RegistrationName
   /** In milliseconds since the epoch. */
@@ -87,4 +86,35 @@ export interface Heartbeat {
 export function notFound(agentId: string): RegistryError {
   const text = `no agent ${shownText(agentId, 128)} is registered; GET /agents lists the registered agents`
   return new RegistryError('AGENT_NOT_FOUND', text)
+}
+
+/** Returns true when the caller may change or remove the agent: its owner may, and an Admin. */
+export function mayAct({ registered_by: owner }: StoredCard, { clientId, admin = false }: RegistryCaller): boolean {
+  return admin || owner === clientId
+}
+
+/**
+ * Throws when the id of an expired agent is held for another principal.
+ * @throws RegistryError AGENT_OWNED
+ */
+export function requireFree(
+  agentId: string,
+  hold: IdHold | undefined,
+  { clientId, admin = false }: RegistryCaller,
+): void {
+  if (hold === undefined || !isHeld(hold) || admin || hold.owner === clientId) return
+  const text =
+    `the agent_id ${JSON.stringify(agentId)} is held until ${new Date(hold.untilMs).toISOString()} for the principal whose agent expired; ` +
+    'choose another agent_id, or ask an Admin to delete this one'
+  throw new RegistryError('AGENT_OWNED', text)
+}
+
+/**
+ * Throws when the agent belongs to another principal, and the caller is no Admin.
+ * @throws RegistryError AGENT_OWNED
+ */
+export function requireOwner(card: StoredCard, caller: RegistryCaller): void {
+  if (mayAct(card, caller)) return
+  const text = `the agent ${JSON.stringify(card.agent_id)} belongs to another principal; choose another agent_id`
+  throw new RegistryError('AGENT_OWNED', text)
 }

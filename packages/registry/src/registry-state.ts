@@ -1,18 +1,17 @@
-import { AgentEntry } from './directory/agent-entry.ts'
+import { isBrokerError } from '@signalbox/broker-core'
+
+import { AgentShares, CardMemory, MaxAgents } from './directory/agent-limits.ts'
 import type { Liveness } from './directory/liveness.ts'
-import { HeldIds } from './directory/held-ids.ts'
-import { LocalDirectory } from './directory/local-directory.ts'
-import { AgentShares } from './directory/agent-shares.ts'
-import { CardMemory } from './directory/card-memory.ts'
-import { MaxAgents } from './directory/max-agents.ts'
+import { HeldIds } from './directory/liveness.ts'
+import { AgentEntry, LocalDirectory } from './directory/local-directory.ts'
 import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
 import { storedForm } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
-import type { RegistryCaller } from './options.ts'
+import { RegistryError } from './errors.ts'
+import type { OperationDetail, RegistryCaller, RegistryChange, RegistryHooks, RegistryOperation } from './options.ts'
 import type { CardProbes } from './probes/card-probes.ts'
-import type { RegistryReports } from './registry-reports.ts'
 
-export interface StateContext {
+interface StateContext {
   /** MaxAgents; 0 means no limit. */
   readonly maxAgents: number
   /** Returns the maximum number of agents of a caller; 0 means no limit. */
@@ -117,4 +116,71 @@ export class RegistryState implements DiscoverySink {
     this.cards.delete(agentId)
     if (this.directory.delete(agentId)) reports.changed({ kind: 'removed', agentId })
   }
+}
+
+/** Notifies hooks and listeners. Their errors do not affect the registry. */
+export class RegistryReports {
+  readonly #hooks: RegistryHooks
+  readonly #listeners = new Set<(change: RegistryChange) => void>()
+
+  constructor(hooks: RegistryHooks) {
+    this.#hooks = hooks
+  }
+
+  /** Returns a function that removes the listener. */
+  add(listener: (change: RegistryChange) => void): () => void {
+    // A separate function, so that the same listener can be added twice and removed once.
+    const own = (change: RegistryChange): void => listener(change)
+    this.#listeners.add(own)
+    return () => {
+      this.#listeners.delete(own)
+    }
+  }
+
+  changed(change: RegistryChange): void {
+    for (const listener of this.#listeners) this.notify(listener, change)
+  }
+
+  notify(listener: (change: RegistryChange) => void, change: RegistryChange): void {
+    try {
+      listener(change)
+    } catch (error) {
+      this.failed(error)
+    }
+  }
+
+  /** Runs a call and reports its outcome. */
+  async counted<T>(op: RegistryOperation, detail: OperationDetail, call: () => Promise<T>): Promise<T> {
+    let result: T
+    try {
+      result = await call()
+    } catch (error) {
+      this.operation(op, 'error', { ...detail, code: codeOf(error) })
+      throw error
+    }
+    this.operation(op, 'success', detail)
+    return result
+  }
+
+  operation(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void {
+    try {
+      this.#hooks.operation?.(op, status, detail)
+    } catch {}
+  }
+
+  limited(account: string): void {
+    try {
+      this.#hooks.limited?.({ limit: 'caller_agents', account })
+    } catch {}
+  }
+
+  failed(error: unknown): void {
+    try {
+      this.#hooks.failed?.(error)
+    } catch {}
+  }
+}
+
+export function codeOf(error: unknown): string {
+  return error instanceof RegistryError || isBrokerError(error) ? error.code : 'INTERNAL'
 }

@@ -1,16 +1,16 @@
 import { ANONYMOUS, isBrokerError } from '@signalbox/broker-core'
 
+import { withoutInstances } from './agent-instances.ts'
 import type { AgentWrites } from './agent-writes.ts'
 import type { StoredCard } from './card/agent-card.ts'
 import type { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
-import { clockOf, ownerOf } from './directory/agent-entry.ts'
+import { clockOf, ownerOf } from './directory/local-directory.ts'
 import { holdEntry, recordEntry, tombstone } from './discovery/discovery-entry.ts'
 import type { NewEntry } from './discovery/discovery-entry.ts'
 import type { DiscoveryLog } from './discovery/discovery-log.ts'
-import { withoutInstances } from './instances/instance-changes.ts'
-import type { RegistryReports } from './registry-reports.ts'
-import { codeOf } from './registry-reports.ts'
+import type { RegistryReports } from './registry-state.ts'
+import { codeOf } from './registry-state.ts'
 
 /** The number of expired agents that are written at the same time. */
 const EXPIRE_AT_ONCE = 100
@@ -20,7 +20,7 @@ class NothingExpired extends Error {
   override readonly name = 'NothingExpired'
 }
 
-export interface UpkeepContext {
+interface UpkeepContext {
   /** The time for which ids of expired agents are held, in milliseconds. */
   readonly holdMs: number
   readonly log: DiscoveryLog

@@ -1,10 +1,9 @@
+import { until } from '@signalbox/testkit/until'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { until } from '@signalbox/testkit/until'
 
 import type { StoredCard } from '../src/card/agent-card.ts'
-import { AgentEntry } from '../src/directory/agent-entry.ts'
-import { LocalDirectory } from '../src/directory/local-directory.ts'
+import { AgentEntry, LocalDirectory } from '../src/directory/local-directory.ts'
 import { DISCOVERY_CHANNEL } from '../src/index.ts'
 import { ALICE, card, openBench } from './registry-bench.ts'
 

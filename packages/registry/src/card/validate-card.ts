@@ -1,19 +1,16 @@
 import { Buffer } from 'node:buffer'
 
-import { compileLater, MAX_JSON_DEPTH } from '@signalbox/http-kit'
+import type { JsonObject } from '@signalbox/http-kit'
+import { compileLater, isJsonObject, MAX_JSON_DEPTH } from '@signalbox/http-kit'
 
+import { agentUrl } from '../agent-addresses.ts'
+import { INSTANCE_ID_FORM, isInstanceId } from '../agent-instances.ts'
 import { RegistryError } from '../errors.ts'
-import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
-import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
 import type { SubmittedCard } from './agent-card.ts'
-import { agentUrl } from './agent-url.ts'
-import { bindingProblems } from './bindings.ts'
-import { descriptionOf, cardProblems, MAX_PROBLEMS, shown } from './card-problems.ts'
+import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
+import { bindingProblems, optionProblems } from './agent-options.ts'
 import type { CardProblem } from './card-problems.ts'
-import { linkProblems } from './link-problems.ts'
-import { nameProblems } from './name-problems.ts'
-import { optionProblems } from './agent-options.ts'
-import { plainSecuritySchemes } from './security-schemes.ts'
+import { cardProblems, descriptionOf, linkProblems, MAX_PROBLEMS, nameProblems, shown } from './card-problems.ts'
 
 /** The maximum size of a card, in bytes of JSON, without the fields that the server sets. */
 export const MAX_CARD_BYTES = 65_536
@@ -137,4 +134,33 @@ function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (levels === 0) return true
   return Object.values(value).some((inner) => isDeeper(inner, levels - 1))
+}
+
+/** A scheme has flows, and a flow has values: nothing deeper is tagged. */
+const MAX_DEPTH = 4
+
+/**
+ * Returns security schemes as A2A writes them. An agent that prints the card object of the JavaScript SDK
+ * without its serializer sends the SDK's own tagged unions, `{"scheme": {"$case": "x", "value": {}}}` in
+ * place of `{"x": {}}`, which no other client can read.
+ */
+function plainSecuritySchemes(schemes: unknown): unknown {
+  return isJsonObject(schemes) ? mapped(schemes, (scheme) => untagged(scheme, MAX_DEPTH)) : schemes
+}
+
+function untagged(value: unknown, depth: number): unknown {
+  if (!isJsonObject(value) || depth === 0) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => {
+      const tag = isJsonObject(member) ? member['$case'] : undefined
+      if (!isJsonObject(member) || typeof tag !== 'string' || !('value' in member) || tag in value) {
+        return [name, untagged(member, depth - 1)]
+      }
+      return [tag, untagged(member['value'], depth - 1)]
+    }),
+  )
+}
+
+function mapped(object: JsonObject, map: (value: unknown) => unknown): JsonObject {
+  return Object.fromEntries(Object.entries(object).map(([name, value]) => [name, map(value)]))
 }

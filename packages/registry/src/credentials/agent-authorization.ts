@@ -33,7 +33,7 @@ export class CredentialsError extends Error {
   override readonly name = 'CredentialsError'
 }
 
-export interface AuthorizationParts {
+interface AuthorizationParts {
   /** The key that seals credentials; undefined: none can be registered. */
   readonly key: Uint8Array | undefined
   readonly operators: OperatorCredentialsOf

@@ -1,8 +1,8 @@
 import { compileLater, isJsonObject } from '@signalbox/http-kit'
-import { Type } from 'typebox'
 import type { Static } from 'typebox'
+import { Type } from 'typebox'
 
-import { agentUrl } from '../card/agent-url.ts'
+import { agentUrl } from '../agent-addresses.ts'
 
 /** A header value without blanks at its ends. */
 const VALUE = '^[!-~]$|^[!-~][ -~]*[!-~]$'
@@ -38,7 +38,7 @@ const OAuthSchema = Type.Object(
 )
 
 /** The credentials with which the gateway calls an agent. */
-export const AgentCredentialsSchema = Type.Union([BearerSchema, ApiKeySchema, OAuthSchema])
+const AgentCredentialsSchema = Type.Union([BearerSchema, ApiKeySchema, OAuthSchema])
 
 export type AgentCredentials = Readonly<Static<typeof AgentCredentialsSchema>>
 

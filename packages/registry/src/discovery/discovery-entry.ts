@@ -4,10 +4,10 @@ import type { KeyedEntry } from '@signalbox/broker-core/internal'
 import { compileLater } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import { AgentCardSchema, SEALED_MEMBER } from '../card/agent-card.ts'
+import type { InstanceRecord, StoredInstance } from '../agent-instances.ts'
+import { isInstanceId, isStored, seenAt, stored } from '../agent-instances.ts'
 import type { StoredCard } from '../card/agent-card.ts'
-import type { InstanceRecord, StoredInstance } from '../instances/agent-instance.ts'
-import { isInstanceId, isStored, seenAt, stored } from '../instances/agent-instance.ts'
+import { AgentCardSchema, SEALED_MEMBER } from '../card/agent-card.ts'
 
 /** The result of the last probe of an agent's card. */
 export interface ProbeResult {

@@ -2,12 +2,12 @@ import { decodeText } from '@signalbox/broker-core'
 import { isJsonObject, jsonHeadersProblem, parseJson } from '@signalbox/http-kit'
 import type { HttpRequest, Refusal } from '@signalbox/http-kit'
 
+import type { RegistrationName } from '../agent-instances.ts'
+import { INSTANCE_ID_FORM, isInstanceId } from '../agent-instances.ts'
 import { shown } from '../card/card-problems.ts'
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import type { RegistryErrorCode } from '../errors.ts'
 import { RegistryError } from '../errors.ts'
-import { INSTANCE_ID_FORM, isInstanceId } from '../instances/agent-instance.ts'
-import type { RegistrationName } from '../instances/registration-name.ts'
 
 /**
  * Twice the maximum size of a card: formatting and the fields that the server sets need space. A larger body
@@ -59,7 +59,7 @@ export function parseBody(body: Uint8Array): unknown {
 }
 
 /** The agent, and the registration of it, that a heartbeat or a deregistration means. */
-export interface AgentCallBody {
+interface AgentCallBody {
   readonly agentId: string
   readonly name: RegistrationName
 }

@@ -11,7 +11,7 @@ const MAX_PAGE_BYTES = 4 * 1024 * 1024
 const AT_ONCE = 50
 
 /** A page of the list of agents. */
-export interface ListPage {
+interface ListPage {
   /** A JSON array of cards. */
   readonly text: string
   /** The last agent_id of the page if more agents follow; otherwise undefined. */

@@ -4,14 +4,14 @@ import { isDeepStrictEqual } from 'node:util'
 import { isJsonObject } from '@signalbox/http-kit'
 import type { OutboundConnections } from '@signalbox/http-kit/internal'
 
-import { agentOptions } from '../card/agent-options.ts'
-import { agentUrl } from '../card/agent-url.ts'
+import { agentUrl } from '../agent-addresses.ts'
+import type { AgentWrites } from '../agent-writes.ts'
 import type { StoredCard } from '../card/agent-card.ts'
+import { agentOptions } from '../card/agent-options.ts'
 import type { AddressCheck } from '../card/validate-card.ts'
 import { validateCard } from '../card/validate-card.ts'
-import type { AgentWrites } from '../agent-writes.ts'
-import type { CardMemory } from '../directory/card-memory.ts'
-import { DelayQueue } from '../directory/delay-queue.ts'
+import type { CardMemory } from '../directory/agent-limits.ts'
+import { DelayQueue } from '../directory/liveness.ts'
 import type { AgentRecord, ProbeResult } from '../discovery/discovery-entry.ts'
 import { recordEntry, storedForm } from '../discovery/discovery-entry.ts'
 import { RegistryError } from '../errors.ts'
@@ -34,7 +34,7 @@ class NotProbed extends Error {
   override readonly name = 'NotProbed'
 }
 
-export interface ProbeParts {
+interface ProbeParts {
   readonly ttlMs: number
   readonly connections: OutboundConnections
   readonly writes: AgentWrites

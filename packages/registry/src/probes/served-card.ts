@@ -1,16 +1,14 @@
-import { isJsonObject, parseJson } from '@signalbox/http-kit'
 import type { JsonObject } from '@signalbox/http-kit'
+import { isJsonObject, parseJson } from '@signalbox/http-kit'
 import type { OutboundConnections } from '@signalbox/http-kit/internal'
 import { fetchDocument } from '@signalbox/http-kit/internal'
 
-import { isAgentId } from '../card/agent-card.ts'
-import { agentUrl } from '../card/agent-url.ts'
-import { BINDINGS, callUrl } from '../card/bindings.ts'
+import { AgentAddressError, agentUrl } from '../agent-addresses.ts'
+import { AgentCardSchema, isAgentId } from '../card/agent-card.ts'
+import { BINDINGS, callUrl } from '../card/agent-options.ts'
 import { cardProblems, shown } from '../card/card-problems.ts'
 import type { AddressCheck } from '../card/validate-card.ts'
-import { AgentCardSchema } from '../card/agent-card.ts'
 import { invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
-import { AgentAddressError } from '../agent-addresses.ts'
 
 /** The time for an agent to send its card, in ms. */
 const FETCH_MS = 10_000
@@ -19,7 +17,7 @@ const FETCH_MS = 10_000
 const OWNERS_OWN = ['a2a', 'agent_card_url', 'agent_id', 'instance_id', 'instances'] as const
 
 /** A registration by the URL of a card. */
-export interface CardSource {
+interface CardSource {
   readonly url: URL
   /** The id that the owner chose; absent: the card's `agent_id`, or one made from its name. */
   readonly agentId?: string
@@ -33,9 +31,9 @@ export class CardFetchError extends Error {
 }
 
 /** The card as the agent serves it, or `unchanged` for the ETag. */
-export type ServedCard = { readonly card: JsonObject; readonly etag: string | undefined } | 'unchanged'
+type ServedCard = { readonly card: JsonObject; readonly etag: string | undefined } | 'unchanged'
 
-export interface FetchContext {
+interface FetchContext {
   readonly connections: OutboundConnections
   /** The account that lookups of the host count against. */
   readonly account: string

@@ -3,7 +3,7 @@ import { isIPv4 } from 'node:net'
 import { AgentAddressPolicy, isAgentId, RegistryError } from '@signalbox/registry'
 import * as fc from 'fast-check'
 
-import { agentUrl } from '../../../../packages/registry/src/card/agent-url.ts'
+import { agentUrl } from '../../../../packages/registry/src/agent-addresses.ts'
 import { MAX_CARD_BYTES, validateCard } from '../../../../packages/registry/src/card/validate-card.ts'
 import { readEntry } from '../../../../packages/registry/src/discovery/discovery-entry.ts'
 import { readListQuery } from '../../../../packages/registry/src/http/list-query.ts'
