@@ -28,11 +28,12 @@ const boundaries = BOUNDARIES.filter((row) => !row.private || row.bundledBy !== 
   }),
 )
 
-/** Only engines import the Engine port. The entries `internal`, `settings`, `fastify` and `events` are for every package that may import theirs. */
+/** Only engines import the Engine port. The entries `internal`, `ports`, `settings`, `fastify` and `events` are for every package that may import theirs. */
 function entriesFor(folder: string, imports: readonly string[]): readonly string[] {
   const shared = imports.flatMap((name) => [
     name,
     `${name}/internal`,
+    `${name}/ports`,
     `${name}/settings`,
     `${name}/fastify`,
     `${name}/events`,

@@ -1,5 +1,6 @@
 import { isBrokerError, RESERVED_PREFIX } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
+import { isWebhookFailure } from '@signalbox/broker-core/ports'
 import { parameterProblemsText } from '@signalbox/http-kit'
 import type { ParameterProblem } from '@signalbox/http-kit'
 
@@ -113,36 +114,11 @@ const RESERVED_REMEDY = `a name that does not begin with ${RESERVED_PREFIX}: cha
 /** Converts an error for the client. An internal error reveals no details. */
 export function toCeError(error: unknown): CeError {
   if (error instanceof CeError) return error
-  if (isPushError(error)) return new CeError(error.code, error.message, error.details, { cause: error })
+  if (isWebhookFailure(error)) return new CeError(error.code, error.message, error.details, { cause: error })
   if (isBrokerError(error) && error.code !== 'CONFLICT') {
     const message = error.code === 'CHANNEL_RESERVED' ? RESERVED : error.message
     const details = error.code === 'CHANNEL_RESERVED' ? { ...error.details, allowed: RESERVED_REMEDY } : error.details
     return new CeError(error.code, message, details, { cause: error })
   }
   return new CeError('INTERNAL', 'internal error', {}, { cause: error })
-}
-
-/** The errors of webhook subscriptions, by the codes of `CE_ERRORS`. */
-const PUSH_ERRORS = [
-  'SUBSCRIPTION_INVALID',
-  'SUBSCRIPTION_UNKNOWN',
-  'SUBSCRIPTION_LIMIT',
-  'ENDPOINT_REFUSED',
-  'ENDPOINT_UNVERIFIED',
-  'HANDSHAKE_LIMIT',
-  'WEBHOOKS_UNAVAILABLE',
-] as const
-
-export type PushErrorCode = (typeof PUSH_ERRORS)[number]
-
-/** An error that a call on webhook subscriptions may reject with. The client receives its message. */
-interface PushError extends Error {
-  readonly code: PushErrorCode
-  readonly details: Readonly<Record<string, unknown>>
-}
-
-/** Recognizes an error by its code: the webhooks are another package, which this one does not import. */
-function isPushError(error: unknown): error is PushError {
-  if (!(error instanceof Error) || !('code' in error) || !('details' in error)) return false
-  return PUSH_ERRORS.some((code) => code === error.code) && typeof error.details === 'object' && error.details !== null
 }

@@ -1,11 +1,12 @@
 export { CE_ERRORS } from './errors.ts'
-export type { CeErrorCode, PushErrorCode } from './errors.ts'
+export type { CeErrorCode } from './errors.ts'
 export { MESSAGE_TYPE } from './event/event-text.ts'
 export type { CeConnectorOptions, CeHooks, CeOutcome, CeRequestEvent } from './options.ts'
 export { ceConnector } from './connector.ts'
 export type { CeConnector } from './connector.ts'
 export { CE_PUSH_FORMATS } from './push/push-formats.ts'
 export type { PushFormat } from './push/push-formats.ts'
+export type { WebhookErrorCode as PushErrorCode } from '@signalbox/broker-core/ports'
 export { SecretSchema, SubscriptionBodySchema, SubscriptionSchema } from './push/subscription-shape.ts'
 export type {
   CreatedPushSubscription,

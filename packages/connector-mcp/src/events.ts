@@ -12,11 +12,13 @@ export type {
   EventSubscription,
   EventSubscriptionInput,
   EventVerification,
-  EventWebhookErrorCode,
-  EventWebhookFailure,
   EventWebhookFormat,
   EventWebhooks,
 } from './events/event-webhooks.ts'
+export type {
+  WebhookErrorCode as EventWebhookErrorCode,
+  WebhookFailure as EventWebhookFailure,
+} from '@signalbox/broker-core/ports'
 export type { McpEvents } from './events/mcp-events.ts'
 export type { EventsOptions } from './events/options.ts'
 export { EVENTS_CODES } from './wire/events-profile.ts'

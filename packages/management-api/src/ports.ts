@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Authorization, Broker, BrokerHandle, ChannelType, Routing } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle, Routing } from '@signalbox/broker-core'
+import type { WebhookSubscription } from '@signalbox/broker-core/ports'
 import type { HttpResponse, Identity, RequestHold, Settlement, TextParts } from '@signalbox/http-kit'
 
 import type { ReadAgentCalls } from './history/histories.ts'
@@ -59,24 +60,7 @@ export interface AgentsPort {
 }
 
 /** A webhook subscription as operators see it. */
-export interface WebhookStatus {
-  readonly id: string
-  /** The ClientID of the owner. */
-  readonly owner: string
-  readonly type: ChannelType
-  readonly channel: string
-  readonly endpoint: string
-  readonly format: string
-  readonly filter?: string
-  readonly ordered: boolean
-  readonly state: 'active' | 'failing' | 'paused' | 'disabled'
-  readonly reason?: string
-  /** In ms since the epoch. */
-  readonly createdMs: number
-  /** The first sequence of an events store that is not delivered. */
-  readonly next?: number
-  readonly deadLetterQueue: string
-}
+export type WebhookStatus = WebhookSubscription
 
 /** The webhook subscriptions. Calls with an unknown id resolve with undefined. */
 export interface WebhooksPort {

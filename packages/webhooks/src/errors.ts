@@ -1,22 +1,7 @@
-/** The errors of calls on {@link Webhooks}, each with its cause. Codes are stable. */
-export const WEBHOOK_ERRORS = {
-  /** `details.member` names the wrong member of the subscription. */
-  SUBSCRIPTION_INVALID: 'a member of the subscription is missing, mistyped or out of range',
-  /** Also for a subscription of another owner. */
-  SUBSCRIPTION_UNKNOWN: 'no subscription of this owner has this id',
-  /** `details.limit`. */
-  SUBSCRIPTION_LIMIT: 'the owner has as many subscriptions as allowed',
-  ENDPOINT_REFUSED: 'the URL of the endpoint may not be called',
-  ENDPOINT_UNVERIFIED: 'the endpoint did not agree to receive messages of this server',
-  /** `details.limit`, `details.retryAfterSeconds`. */
-  HANDSHAKE_LIMIT: 'too many endpoints of the owner, or of the same host, did not agree in the last minute',
-  WEBHOOKS_UNAVAILABLE: 'the subscriptions are not read yet, or the server is shutting down',
-} as const
-
-export type WebhookErrorCode = keyof typeof WEBHOOK_ERRORS
+import type { WebhookErrorCode, WebhookFailure } from '@signalbox/broker-core/ports'
 
 /** A failed call on {@link Webhooks}. The message names the problem and the remedy. */
-export class WebhookError extends Error {
+export class WebhookError extends Error implements WebhookFailure {
   override readonly name = 'WebhookError'
   readonly code: WebhookErrorCode
   readonly details: Readonly<Record<string, unknown>>

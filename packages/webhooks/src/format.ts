@@ -1,6 +1,5 @@
 import type { Message } from '@signalbox/broker-core'
-
-import type { SourceType } from './subscription/subscription-record.ts'
+import type { WebhookSource } from '@signalbox/broker-core/ports'
 
 /** A request to an endpoint outside a delivery, for the verification of intent. */
 export interface EndpointRequest {
@@ -62,7 +61,7 @@ export interface WebhookFormat {
   readonly maxAgeMs?: number
   /** Returns the delivery of one message or more; `undefined` if the endpoint is not to have them. */
   readonly encode: (
-    type: SourceType,
+    type: WebhookSource,
     messages: readonly Message[],
     subscription: DeliverySubscription,
   ) => EncodedDelivery | undefined

@@ -1,7 +1,6 @@
 export type { AttemptOutcome } from './delivery/attempt.ts'
 export type { TestResult } from './delivery/test-delivery.ts'
-export { WEBHOOK_ERRORS, WebhookError } from './errors.ts'
-export type { WebhookErrorCode } from './errors.ts'
+export { WebhookError } from './errors.ts'
 export type {
   DeliverySubscription,
   EncodedDelivery,
@@ -16,11 +15,19 @@ export { abuseProtection } from './safety/abuse-protection.ts'
 export { EndpointPolicy } from './safety/endpoint-policy.ts'
 export type { EndpointPolicyOptions } from './safety/endpoint-policy.ts'
 export { KEY_BYTES, openKeyFile } from '@signalbox/http-kit'
-export type { NewSubscription } from './subscription/new-subscription.ts'
-export { SOURCE_TYPES } from './subscription/subscription-record.ts'
-export type { SourceType } from './subscription/subscription-record.ts'
-export { SUBSCRIPTION_STATES } from './subscription/subscription-view.ts'
-export type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
+export {
+  WEBHOOK_ERRORS,
+  WEBHOOK_SOURCES as SOURCE_TYPES,
+  WEBHOOK_STATES as SUBSCRIPTION_STATES,
+} from '@signalbox/broker-core/ports'
+export type {
+  CreatedWebhookSubscription as CreatedSubscription,
+  NewWebhookSubscription as NewSubscription,
+  WebhookErrorCode,
+  WebhookSource as SourceType,
+  WebhookState as SubscriptionState,
+  WebhookSubscription as SubscriptionView,
+} from '@signalbox/broker-core/ports'
 export { openWebhooks } from './open-webhooks.ts'
 export { Webhooks } from './webhooks.ts'
-export type { CreatedSubscription, WebhookStats } from './webhooks.ts'
+export type { WebhookStats } from './webhooks.ts'

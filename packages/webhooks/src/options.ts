@@ -1,11 +1,11 @@
 import type { Caller } from '@signalbox/broker-core'
 import { checkOptions } from '@signalbox/broker-core/internal'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
+import type { WebhookSource } from '@signalbox/broker-core/ports'
 
 import type { WebhookFormat } from './format.ts'
 import type { AttemptOutcome } from './delivery/attempt.ts'
 import type { EndpointPolicy } from './safety/endpoint-policy.ts'
-import type { SourceType } from './subscription/subscription-record.ts'
 
 /** Callbacks for metrics and logs. They must be quick; their errors are dropped. */
 export interface WebhookHooks {
@@ -51,7 +51,7 @@ export interface WebhookOptions {
    * Returns `true` if the owner may have messages of the channel. Called before each attempt. @default everything is
    * allowed
    */
-  readonly permits?: (owner: Pick<Caller, 'clientId'>, type: SourceType, channel: string) => boolean
+  readonly permits?: (owner: Pick<Caller, 'clientId'>, type: WebhookSource, channel: string) => boolean
   /** @default none */
   readonly hooks?: WebhookHooks
 }

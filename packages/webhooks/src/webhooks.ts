@@ -3,6 +3,13 @@ import { randomBytes, randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
+import type {
+  CreatedWebhookSubscription,
+  NewWebhookSubscription,
+  WebhookState,
+  WebhookSubscription,
+  WebhookSubscriptions,
+} from '@signalbox/broker-core/ports'
 
 import { classOf, EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
@@ -17,12 +24,10 @@ import type { SecretBox } from '@signalbox/http-kit'
 import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
 import { firstSequence } from './sources/first-sequence.ts'
 import { checkNewSubscription } from './subscription/new-subscription.ts'
-import type { NewSubscription } from './subscription/new-subscription.ts'
 import { StoredSubscriptions } from './subscription/stored-subscriptions.ts'
 import type { KnownSubscription } from './subscription/subscription-index.ts'
 import { SubscriptionIndex } from './subscription/subscription-index.ts'
 import type { CursorRecord, SubscriptionRecord } from './subscription/subscription-record.ts'
-import type { SubscriptionState, SubscriptionView } from './subscription/subscription-view.ts'
 import { viewOf } from './subscription/subscription-view.ts'
 import type { WebhookLog } from './subscription/webhook-log.ts'
 
@@ -32,17 +37,10 @@ const PUT_ATTEMPTS = 5
 /** The time for which the secret before a rotation still signs, in ms. */
 const ROTATION_MS = 86_400_000
 
-/** A created subscription. */
-export interface CreatedSubscription {
-  readonly subscription: SubscriptionView
-  /** The generated secret, `whsec_…`; `undefined` if the caller gave one. It is never shown again. */
-  readonly secret?: string
-}
-
 /** The state of this node, for metrics. */
 export interface WebhookStats {
   /** The subscriptions of all nodes, by state. */
-  readonly subscriptions: Readonly<Record<SubscriptionState, number>>
+  readonly subscriptions: Readonly<Record<WebhookState, number>>
   /** The subscriptions that this node serves. */
   readonly served: number
   /** The age of the oldest message that this node has not delivered, in ms; 0 without one. */
@@ -50,7 +48,7 @@ export interface WebhookStats {
 }
 
 /** The subscriptions of all nodes, as one node manages and serves them. */
-export class Webhooks implements AsyncDisposable {
+export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
   readonly #system: BrokerHandle
   readonly #box: SecretBox
   readonly #options: WebhookOptions
@@ -103,7 +101,7 @@ export class Webhooks implements AsyncDisposable {
    * to the channel. Resolves when it is durable.
    * @throws WebhookError; BrokerError ENGINE_UNAVAILABLE
    */
-  create(input: NewSubscription): Promise<CreatedSubscription> {
+  create(input: NewWebhookSubscription): Promise<CreatedWebhookSubscription> {
     return this.#create(randomBytes(16).toString('base64url'), input, 0)
   }
 
@@ -113,7 +111,7 @@ export class Webhooks implements AsyncDisposable {
    * for a day more. Resolves when it is durable.
    * @throws WebhookError; BrokerError ENGINE_UNAVAILABLE
    */
-  async put(id: string, input: NewSubscription): Promise<SubscriptionView> {
+  async put(id: string, input: NewWebhookSubscription): Promise<WebhookSubscription> {
     this.#assertReady()
     for (let attempt = 1; ; attempt++) {
       // Read before the record: a record that another request writes after that is a conflict.
@@ -129,7 +127,10 @@ export class Webhooks implements AsyncDisposable {
     }
   }
 
-  async #renew({ id, record: { owner } }: KnownSubscription, input: NewSubscription): Promise<SubscriptionView> {
+  async #renew(
+    { id, record: { owner } }: KnownSubscription,
+    input: NewWebhookSubscription,
+  ): Promise<WebhookSubscription> {
     if (owner !== input.owner) throw unknownSubscription(id)
     const secret = checkNewSubscription(input)
     const { account = owner, endpoint } = input
@@ -150,7 +151,7 @@ export class Webhooks implements AsyncDisposable {
   }
 
   /** @param last The sequence of the last entry of the record; 0 if there is none */
-  async #create(id: string, input: NewSubscription, last: number): Promise<CreatedSubscription> {
+  async #create(id: string, input: NewWebhookSubscription, last: number): Promise<CreatedWebhookSubscription> {
     const { owner, account = owner, type, channel, filter, ordered = type === 'events_store', expiresMs, notes } = input
     this.#assertReady()
     const secret = checkNewSubscription(input)
@@ -188,37 +189,37 @@ export class Webhooks implements AsyncDisposable {
       }
       const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [] }
       const known = await this.#stored.add(id, record, cursor, last)
-      return { subscription: viewOf(known), ...(input.secret === undefined ? { secret: secretText(secret) } : {}) }
+      return { subscription: viewOf(known), secret: input.secret === undefined ? secretText(secret) : undefined }
     } finally {
       this.#creating.splice(this.#creating.indexOf(owner), 1)
     }
   }
 
   /** Returns the subscriptions, oldest first; of one owner, or of all. */
-  list(owner?: string): readonly SubscriptionView[] {
+  list(owner?: string): readonly WebhookSubscription[] {
     const all = [...this.#index.all()].filter(({ record }) => owner === undefined || record.owner === owner)
     return all.map(viewOf).toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1))
   }
 
   /** Returns a subscription. @throws WebhookError SUBSCRIPTION_UNKNOWN */
-  async get(id: string, owner?: string): Promise<SubscriptionView> {
+  async get(id: string, owner?: string): Promise<WebhookSubscription> {
     return viewOf(await this.#stored.find(id, owner))
   }
 
   /** Ends a subscription. Its dead-letter queue stays. @throws WebhookError SUBSCRIPTION_UNKNOWN */
-  async delete(id: string, owner?: string): Promise<SubscriptionView> {
+  async delete(id: string, owner?: string): Promise<WebhookSubscription> {
     const known = await this.#stored.find(id, owner)
     await this.#stored.remove(id)
     return viewOf(known)
   }
 
   /** Stops the deliveries of a subscription until it is resumed. @throws WebhookError SUBSCRIPTION_UNKNOWN */
-  pause(id: string): Promise<SubscriptionView> {
+  pause(id: string): Promise<WebhookSubscription> {
     return this.#change(id, ({ reason: _reason, ...record }) => ({ ...record, state: 'paused' }))
   }
 
   /** Continues the deliveries of a paused or disabled subscription. @throws WebhookError SUBSCRIPTION_UNKNOWN */
-  resume(id: string): Promise<SubscriptionView> {
+  resume(id: string): Promise<WebhookSubscription> {
     return this.#change(id, ({ reason: _reason, ...record }) => ({ ...record, state: 'active' }))
   }
 
@@ -239,7 +240,7 @@ export class Webhooks implements AsyncDisposable {
    * Delivers the entries of an events store from a sequence on, again or for the first time.
    * @throws WebhookError SUBSCRIPTION_UNKNOWN, SUBSCRIPTION_INVALID
    */
-  async redeliver(id: string, sequence: number): Promise<SubscriptionView> {
+  async redeliver(id: string, sequence: number): Promise<WebhookSubscription> {
     if (!Number.isSafeInteger(sequence) || sequence < 1) {
       throw invalidMember('sequence', `is ${sequence}; it must be a whole number of at least 1`)
     }
@@ -260,7 +261,7 @@ export class Webhooks implements AsyncDisposable {
 
   /** Returns the state of this node. */
   stats(): WebhookStats {
-    const subscriptions: Record<SubscriptionState, number> = { active: 0, failing: 0, paused: 0, disabled: 0 }
+    const subscriptions: Record<WebhookState, number> = { active: 0, failing: 0, paused: 0, disabled: 0 }
     for (const known of this.#index.all()) subscriptions[viewOf(known).state]++
     return { subscriptions, served: this.#serving.size, oldestMs: this.#serving.oldestMs() }
   }
@@ -283,7 +284,7 @@ export class Webhooks implements AsyncDisposable {
     return this.close()
   }
 
-  async #change(id: string, change: (record: SubscriptionRecord) => SubscriptionRecord): Promise<SubscriptionView> {
+  async #change(id: string, change: (record: SubscriptionRecord) => SubscriptionRecord): Promise<WebhookSubscription> {
     return viewOf(await this.#stored.change(id, change))
   }
 

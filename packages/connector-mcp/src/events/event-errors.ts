@@ -1,11 +1,11 @@
 import type { PolicyAction } from '@signalbox/broker-core'
 import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
+import type { WebhookErrorCode } from '@signalbox/broker-core/ports'
+import { isWebhookFailure } from '@signalbox/broker-core/ports'
 import { internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { EventsDialect, EventsErrorName } from '../wire/events-profile.ts'
-import type { EventWebhookErrorCode } from './event-webhooks.ts'
-import { isEventWebhookFailure } from './event-webhooks.ts'
 
 type Answer = EventsErrorName | 'argument' | 'unavailable' | 'internal'
 
@@ -29,7 +29,7 @@ const BROKER: Readonly<Record<BrokerErrorCode, Answer>> = {
 }
 
 /** The answer for each error of webhooks. */
-const WEBHOOKS: Readonly<Record<EventWebhookErrorCode, Answer>> = {
+const WEBHOOKS: Readonly<Record<WebhookErrorCode, Answer>> = {
   SUBSCRIPTION_INVALID: 'argument',
   SUBSCRIPTION_UNKNOWN: 'NOT_FOUND',
   SUBSCRIPTION_LIMIT: 'RESOURCE_EXHAUSTED',
@@ -43,7 +43,7 @@ const WEBHOOKS: Readonly<Record<EventWebhookErrorCode, Answer>> = {
 export function eventsError(error: unknown, dialect: EventsDialect): JsonRpcError {
   if (error instanceof JsonRpcError) return error
   if (isBrokerError(error)) return answerOf(BROKER[error.code], error, dialect)
-  if (!isEventWebhookFailure(error)) return internalError(error)
+  if (!isWebhookFailure(error)) return internalError(error)
   const { reason = 'connection_refused' } = error.details
   return answerOf(WEBHOOKS[error.code], error, dialect, { reason })
 }

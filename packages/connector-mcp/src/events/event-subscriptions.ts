@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { isWebhookFailure } from '@signalbox/broker-core/ports'
 import { canonicalJson, isoTime, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
 import type { EventsDialect } from '../wire/events-profile.ts'
@@ -9,7 +10,7 @@ import { cursorOf, EventLog } from './event-log.ts'
 import type { readSubscribeParams, readUnsubscribeParams, SelectedEvents } from './event-selection.ts'
 import { startOf } from './event-selection.ts'
 import type { EventWebhooks } from './event-webhooks.ts'
-import { isEventWebhookFailure, notesOf } from './event-webhooks.ts'
+import { notesOf } from './event-webhooks.ts'
 
 /** The time of a subscription whose client names none, in ms. */
 const USUAL_TTL_MS = 86_400_000
@@ -89,7 +90,7 @@ export async function unsubscribeEndpoint(
   try {
     await webhooks.delete(subscriptionId(clientId, params), clientId)
   } catch (error) {
-    const unknown = isEventWebhookFailure(error) && error.code === 'SUBSCRIPTION_UNKNOWN'
+    const unknown = isWebhookFailure(error) && error.code === 'SUBSCRIPTION_UNKNOWN'
     if (!unknown || dialect.refusesUnknown) throw error
   }
 }
@@ -116,7 +117,7 @@ async function put(
     return await webhooks.put(id, input)
   } catch (error) {
     // An http URL is a wrong argument, unless the operator allows its host.
-    if (isEventWebhookFailure(error) && error.code === 'ENDPOINT_REFUSED' && !isHttps(input.endpoint)) {
+    if (isWebhookFailure(error) && error.code === 'ENDPOINT_REFUSED' && !isHttps(input.endpoint)) {
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: delivery.url: ${error.message}`)
     }
     throw error

@@ -3,6 +3,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 
 import type { ChannelType, Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
+import type { NewWebhookSubscription, WebhookFailure, WebhookSubscription } from '@signalbox/broker-core/ports'
 import { isJsonObject, readJson } from '@signalbox/http-kit'
 
 import {
@@ -17,74 +18,22 @@ import { cursorOf, positionAfter } from './event-log.ts'
 import type { EventType, EventTypeOptions } from './event-types.ts'
 import { createEventTypes, occurrenceOf } from './event-types.ts'
 
-/** A subscription of a client to deliveries. */
-export interface EventSubscriptionInput {
-  /** The verified ClientID of the caller. */
-  readonly owner: string
-  /** The account that limits count. */
-  readonly account: string
-  readonly type: 'events_store' | 'events'
-  readonly channel: string
-  /** The URL that gets the events. */
-  readonly endpoint: string
-  /** The secret that signs deliveries, `whsec_…`. */
-  readonly secret: string
-  /** The first sequence to deliver, if a new subscription starts in an events store. */
-  readonly start?: number
-  /** The end of the subscription, in ms since the epoch. @default none */
-  readonly expiresMs?: number
-  /** The notes that {@link eventWebhookFormat} needs with each delivery. */
-  readonly notes: string
-}
+/** A subscription of a client to deliveries. Its notes are those that {@link eventWebhookFormat} needs. */
+export type EventSubscriptionInput = Omit<NewWebhookSubscription, 'format'>
 
-/** A subscription, as its owner sees it. */
-export interface EventSubscription {
-  /** The first sequence of an events store that is not delivered. */
-  readonly next?: number
-  readonly expiresMs?: number
-}
+/** A subscription, as far as the protocol needs it. */
+export type EventSubscription = Pick<WebhookSubscription, 'next' | 'expiresMs'>
 
-/**
- * The subscriptions of webhooks: the port through which the server provides them. Calls reject with errors that have a
- * `code` of {@link EventWebhookErrorCode} and `details`, or with Broker errors.
- */
+/** The subscriptions of webhooks: the port through which the server provides them. */
 export interface EventWebhooks {
-  /**
-   * Creates the subscription with this id, after the endpoint has agreed to it, or renews it: sets its end and its secret,
-   * and delivers again if the endpoint had ended it. Its position stays.
-   */
+  /** As `WebhookSubscriptions.put`, with the format of events. */
   put(id: string, input: EventSubscriptionInput): Promise<EventSubscription>
   /** Ends a subscription of an owner. */
   delete(id: string, owner: string): Promise<void>
 }
 
-/** The errors of {@link EventWebhooks}. */
-const CODES = [
-  'SUBSCRIPTION_INVALID',
-  'SUBSCRIPTION_UNKNOWN',
-  'SUBSCRIPTION_LIMIT',
-  'ENDPOINT_REFUSED',
-  'ENDPOINT_UNVERIFIED',
-  'HANDSHAKE_LIMIT',
-  'WEBHOOKS_UNAVAILABLE',
-] as const
-
-export type EventWebhookErrorCode = (typeof CODES)[number]
-
-/** A refused subscription. `details.reason` of ENDPOINT_UNVERIFIED is the class of the failure. */
-export interface EventWebhookFailure extends Error {
-  readonly code: EventWebhookErrorCode
-  readonly details: Readonly<Record<string, unknown>>
-}
-
-/** Recognizes an error by its code: the webhooks are another package, which this one does not import. */
-export function isEventWebhookFailure(error: unknown): error is EventWebhookFailure {
-  if (!(error instanceof Error) || !('code' in error) || !('details' in error)) return false
-  return CODES.some((code) => code === error.code) && typeof error.details === 'object' && error.details !== null
-}
-
 /** An endpoint that did not agree. */
-class Unverified extends Error implements EventWebhookFailure {
+class Unverified extends Error implements WebhookFailure {
   override readonly name = 'EventWebhookFailure'
   readonly code = 'ENDPOINT_UNVERIFIED'
   readonly details: Readonly<Record<string, unknown>>
@@ -131,7 +80,7 @@ export interface EventWebhookFormat {
     messages: readonly Message[],
     subscription: { readonly id: string; readonly notes: string },
   ) => EventDelivery | undefined
-  /** Asks the endpoint for its consent. @throws EventWebhookFailure ENDPOINT_UNVERIFIED */
+  /** Asks the endpoint for its consent. @throws WebhookFailure ENDPOINT_UNVERIFIED */
   readonly verify: (verification: EventVerification) => Promise<object>
 }
 

@@ -13,7 +13,7 @@ import { listPage, nextLink } from './list-page.ts'
 import { readListQuery } from './list-query.ts'
 
 /** The input of a route. */
-export interface RegistryRouteCall {
+interface RegistryRouteCall {
   readonly registry: AgentRegistry
   readonly request: HttpRequest
   /** The parsed body; undefined for a route without one. */

@@ -1,18 +1,14 @@
+import { WEBHOOK_SOURCES } from '@signalbox/broker-core/ports'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 import { Compile } from 'typebox/schema'
-
-/** The channel types whose messages can be delivered. */
-export const SOURCE_TYPES = ['events_store', 'events', 'queues'] as const
-
-export type SourceType = (typeof SOURCE_TYPES)[number]
 
 const SubscriptionSchema = Type.Object({
   /** The ClientID of the caller that created the subscription. */
   owner: Type.String(),
   /** The account that the subscription counts against. */
   account: Type.String(),
-  type: Type.Enum([...SOURCE_TYPES]),
+  type: Type.Enum([...WEBHOOK_SOURCES]),
   channel: Type.String(),
   endpoint: Type.String(),
   /** The name of a registered format. */

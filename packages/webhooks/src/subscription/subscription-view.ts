@@ -1,36 +1,12 @@
+import type { WebhookSubscription } from '@signalbox/broker-core/ports'
+
 import { deadLetterQueueOf } from '../delivery/dead-letters.ts'
 import type { KnownSubscription } from './subscription-index.ts'
-import type { SourceType } from './subscription-record.ts'
 
-export const SUBSCRIPTION_STATES = ['active', 'failing', 'paused', 'disabled'] as const
-
-/** `failing`: the last attempt failed, and the message is tried again. */
-export type SubscriptionState = (typeof SUBSCRIPTION_STATES)[number]
-
-/** A subscription as its owner and operators see it, without its secret. */
-export interface SubscriptionView {
-  readonly id: string
-  readonly owner: string
-  readonly type: SourceType
-  readonly channel: string
-  readonly endpoint: string
-  readonly format: string
-  readonly filter?: string
-  readonly ordered: boolean
-  readonly state: SubscriptionState
-  /** The reason for the states `failing` and `disabled`. */
-  readonly reason?: string
-  readonly createdMs: number
-  readonly expiresMs?: number
-  /** The first sequence of an events store that is not delivered. */
-  readonly next?: number
-  /** The queue of messages that could not be delivered. It exists after the first one. */
-  readonly deadLetterQueue: string
-}
-
-export function viewOf({ id, record, cursor }: KnownSubscription): SubscriptionView {
+export function viewOf({ id, record, cursor }: KnownSubscription): WebhookSubscription {
   const { owner, type, channel, endpoint, format, filter, ordered, createdMs, expiresMs } = record
-  const reason = record.reason ?? (record.state === 'active' ? cursor.failing?.reason : undefined)
+  const failing = record.state === 'active' ? cursor.failing : undefined
+  const reason = record.reason ?? failing?.reason
   return {
     id,
     owner,
@@ -38,13 +14,13 @@ export function viewOf({ id, record, cursor }: KnownSubscription): SubscriptionV
     channel,
     endpoint,
     format,
-    ...(filter === undefined ? {} : { filter }),
+    filter,
     ordered,
-    state: record.state === 'active' && cursor.failing !== undefined ? 'failing' : record.state,
-    ...(reason === undefined ? {} : { reason }),
+    state: failing === undefined ? record.state : 'failing',
+    reason,
     createdMs,
-    ...(expiresMs === undefined ? {} : { expiresMs }),
-    ...(type === 'events_store' ? { next: cursor.next } : {}),
+    expiresMs,
+    next: type === 'events_store' ? cursor.next : undefined,
     deadLetterQueue: deadLetterQueueOf(id),
   }
 }
