@@ -1,5 +1,5 @@
 export type { AttemptOutcome } from './delivery/attempt.ts'
-export type { TestResult } from './delivery/test-delivery.ts'
+export type { TestResult } from './delivery/attempt.ts'
 export { WebhookError } from './errors.ts'
 export type {
   DeliverySubscription,
@@ -11,7 +11,7 @@ export type {
   WebhookFormat,
 } from './format.ts'
 export type { WebhookHooks, WebhookOptions } from './options.ts'
-export { abuseProtection } from './safety/abuse-protection.ts'
+export { abuseProtection } from './safety/handshakes.ts'
 export { EndpointPolicy } from './safety/endpoint-policy.ts'
 export type { EndpointPolicyOptions } from './safety/endpoint-policy.ts'
 export { KEY_BYTES, openKeyFile } from '@signalbox/http-kit'
@@ -28,6 +28,6 @@ export type {
   WebhookState as SubscriptionState,
   WebhookSubscription as SubscriptionView,
 } from '@signalbox/broker-core/ports'
-export { openWebhooks } from './open-webhooks.ts'
+export { openWebhooks } from './webhooks.ts'
 export { Webhooks } from './webhooks.ts'
 export type { WebhookStats } from './webhooks.ts'

@@ -1,10 +1,10 @@
 import type { Caller } from '@signalbox/broker-core'
-import { checkOptions } from '@signalbox/broker-core/internal'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
+import { checkOptions } from '@signalbox/broker-core/internal'
 import type { WebhookSource } from '@signalbox/broker-core/ports'
 
-import type { WebhookFormat } from './format.ts'
 import type { AttemptOutcome } from './delivery/attempt.ts'
+import type { WebhookFormat } from './format.ts'
 import type { EndpointPolicy } from './safety/endpoint-policy.ts'
 
 /** Callbacks for metrics and logs. They must be quick; their errors are dropped. */

@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 import { randomBytes, randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
+import { encodeText, isBrokerError } from '@signalbox/broker-core'
+import { retry } from '@signalbox/broker-core/internal'
 import type {
   CreatedWebhookSubscription,
   NewWebhookSubscription,
@@ -10,26 +11,68 @@ import type {
   WebhookSubscription,
   WebhookSubscriptions,
 } from '@signalbox/broker-core/ports'
+import { SecretBox } from '@signalbox/http-kit'
 
+import type { TestResult } from './delivery/attempt.ts'
+import { sendTest } from './delivery/attempt.ts'
 import { classOf, EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
-import type { TestResult } from './delivery/test-delivery.ts'
-import { sendTest } from './delivery/test-delivery.ts'
 import { invalidMember, unknownSubscription, WebhookError } from './errors.ts'
 import type { EndpointAnswer, WebhookFormat } from './format.ts'
 import type { WebhookOptions } from './options.ts'
+import { checkWebhookOptions } from './options.ts'
 import { EndpointPolicy } from './safety/endpoint-policy.ts'
-import { FailedHandshakes } from './safety/failed-handshakes.ts'
-import type { SecretBox } from '@signalbox/http-kit'
-import { randomSecret, secretText, signedHeaders, signingKey } from './secrets/signature.ts'
-import { firstSequence } from './sources/first-sequence.ts'
-import { checkNewSubscription } from './subscription/new-subscription.ts'
-import { StoredSubscriptions } from './subscription/stored-subscriptions.ts'
-import type { KnownSubscription } from './subscription/subscription-index.ts'
-import { SubscriptionIndex } from './subscription/subscription-index.ts'
+import { FailedHandshakes } from './safety/handshakes.ts'
+import { randomSecret, secretText, signedHeaders, signingKey } from './signature.ts'
+import { firstSequence } from './sources/sources.ts'
+import type { KnownSubscription } from './subscription/stored-subscriptions.ts'
+import { StoredSubscriptions, SubscriptionIndex, viewOf } from './subscription/stored-subscriptions.ts'
 import type { CursorRecord, SubscriptionRecord } from './subscription/subscription-record.ts'
-import { viewOf } from './subscription/subscription-view.ts'
-import type { WebhookLog } from './subscription/webhook-log.ts'
+import { checkNewSubscription } from './subscription/subscription-record.ts'
+import { WebhookLog } from './subscription/webhook-log.ts'
+
+/** The place of the entry by which a node checks its key. */
+const KEY_CHECK = 'key'
+
+/**
+ * Opens the webhooks of a broker. Resolves when the subscriptions were read. If several nodes share the store, waits
+ * until it is available.
+ * @param system The handle for reserved channels
+ * @throws TypeError, RangeError for an option that is not allowed; Error for a key that the stored secrets were not sealed with; BrokerError ENGINE_UNAVAILABLE
+ */
+export async function openWebhooks(system: BrokerHandle, options: WebhookOptions): Promise<Webhooks> {
+  checkWebhookOptions(options)
+  const log = new WebhookLog(system)
+  const box = new SecretBox(options.key)
+  const mayRetry = (error: unknown): boolean => {
+    const waits = options.shared === true && isBrokerError(error, 'ENGINE_UNAVAILABLE')
+    if (waits) options.hooks?.failed?.(error)
+    return waits
+  }
+  await retry(() => checkKey(log, box), { mayRetry })
+  const webhooks = new Webhooks(system, log, box, options)
+  await webhooks.open()
+  return webhooks
+}
+
+/** A node with another key would disable every subscription that it takes over. */
+async function checkKey(log: WebhookLog, box: SecretBox): Promise<void> {
+  await log.create()
+  let entry = await log.last(KEY_CHECK)
+  if (entry === undefined) {
+    try {
+      await log.write(KEY_CHECK, { sealed: box.seal(encodeText(KEY_CHECK), KEY_CHECK) }, 0)
+      return
+    } catch (error) {
+      if (!isBrokerError(error, 'CONFLICT')) throw error
+    }
+    entry = await log.last(KEY_CHECK)
+  }
+  const value = entry?.value
+  const sealed: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'sealed') : undefined
+  if (typeof sealed === 'string' && box.open(sealed, KEY_CHECK) !== undefined) return
+  throw new Error('the stored secrets of webhooks were sealed with another key; use the key file of all nodes')
+}
 
 /** The attempts to create or renew a subscription, while other requests do it too. */
 const PUT_ATTEMPTS = 5

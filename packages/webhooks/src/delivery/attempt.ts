@@ -1,15 +1,18 @@
 import type { KeyObject } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 
+import type { Message } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type { SecretBox } from '@signalbox/http-kit'
 import type { OpenRequests, OutboundTarget } from '@signalbox/http-kit/internal'
 
 import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '../format.ts'
-import { signingKey } from '../secrets/signature.ts'
+import type { EndpointPolicy } from '../safety/endpoint-policy.ts'
+import { signedHeaders, signingKey } from '../signature.ts'
 import type { Item } from '../sources/source.ts'
-import type { KnownSubscription } from '../subscription/subscription-index.ts'
+import type { KnownSubscription } from '../subscription/stored-subscriptions.ts'
 import type { EndpointClient } from './endpoint-client.ts'
-import { askedPause, verdictOf } from './retry.ts'
 
 /** The result of an attempt, for metrics. */
 export type AttemptOutcome = 'delivered' | 'retry' | 'failed'
@@ -95,4 +98,85 @@ export async function send(
   } catch (error) {
     return { verdict: 'retry', reason: messageOf(error).slice(0, 200), pauseMs: 0 }
   }
+}
+
+/** The answer of an endpoint to a test. */
+export interface TestResult {
+  /** The status of the answer; `undefined` without one. */
+  readonly status?: number
+  /** The reason for a failed test. */
+  readonly error?: string
+}
+
+interface Parts {
+  readonly box: SecretBox
+  readonly policy: EndpointPolicy
+  readonly client: EndpointClient
+}
+
+/** Sends a test message to the endpoint of a subscription, signed as a delivery. Never rejects. */
+export async function sendTest(
+  known: KnownSubscription,
+  format: WebhookFormat,
+  { box, policy, client }: Parts,
+): Promise<TestResult> {
+  const { id, record } = known
+  const testId = `test_${randomUUID()}`
+  const message: Message = {
+    id: testId,
+    clientId: record.owner,
+    channel: record.channel,
+    timestamp: Date.now(),
+    body: encodeText('{"test":true}'),
+    metadata: '',
+    tags: {},
+  }
+  const encoded = format.encode(record.type, [message], { id, notes: record.notes ?? '' })
+  if (encoded === undefined) return { error: 'the format has no form for a test message' }
+  const { headers, body } = encoded
+  const now = Date.now()
+  try {
+    const signed = signedHeaders(validAt(openSecrets(known, box), now), testId, now, body)
+    const url = await policy.check(record.endpoint, record.account)
+    const request = { method: 'POST', headers: { ...headers, ...signed }, body } as const
+    const { status } = await client.send(client.to(url.href), request)
+    return { status }
+  } catch (error) {
+    return { error: messageOf(error) }
+  }
+}
+
+/** The first and the longest pause between two attempts, in ms. */
+const FIRST_MS = 1_000
+const LONGEST_MS = 300_000
+
+/** The longest pause that an endpoint can ask for, in ms. */
+const LONGEST_ASKED_MS = 3_600_000
+
+/** Answers with these statuses are tried again; other statuses of 4xx are final for the message. */
+const TEMPORARY: ReadonlySet<number> = new Set([408, 425, 429])
+
+/** The result of an attempt: `gone` ends the subscription, `refused` ends the attempts for the message. */
+type Verdict = 'delivered' | 'gone' | 'refused' | 'retry'
+
+/** Returns the verdict on an answer. A redirect is not followed; its message is tried again. */
+function verdictOf(status: number): Verdict {
+  if (status >= 200 && status <= 299) return 'delivered'
+  if (status === 410) return 'gone'
+  if (status >= 400 && status <= 499 && !TEMPORARY.has(status)) return 'refused'
+  return 'retry'
+}
+
+/** Returns the pause after the failed attempt with this number, from 0, in ms: exponential, with jitter. */
+export function pauseAfter(attempt: number, random = Math.random()): number {
+  const full = Math.min(FIRST_MS * 2 ** Math.min(attempt, 20), LONGEST_MS)
+  return Math.round(full * (0.5 + random / 2))
+}
+
+/** Returns the pause that `Retry-After` asks for, in ms: seconds, or a date; 0 without a valid value. */
+function askedPause(header: string | undefined, now: number): number {
+  if (header === undefined || header.length > 64) return 0
+  const text = header.trim()
+  const ms = /^\d{1,10}$/.test(text) ? Number(text) * 1000 : Date.parse(text) - now
+  return Number.isFinite(ms) ? Math.min(Math.max(ms, 0), LONGEST_ASKED_MS) : 0
 }

@@ -2,18 +2,17 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 import type { KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { Nodes } from '@signalbox/broker-core/internal'
+import type { SecretBox } from '@signalbox/http-kit'
 
 import type { WebhookFormat } from '../format.ts'
 import type { WebhookOptions } from '../options.ts'
-import type { SecretBox } from '@signalbox/http-kit'
-import { Beat } from '../subscription/beat.ts'
-import { PAUSE_MS } from '../subscription/cursor-writer.ts'
-import type { KnownSubscription, SubscriptionIndex } from '../subscription/subscription-index.ts'
-import { cursorKey } from '../subscription/subscription-index.ts'
+import { Beat, PAUSE_MS } from '../subscription/cursor-writer.ts'
+import type { KnownSubscription, SubscriptionIndex } from '../subscription/stored-subscriptions.ts'
+import { cursorKey } from '../subscription/stored-subscriptions.ts'
 import type { LogEntry, WebhookLog } from '../subscription/webhook-log.ts'
 import type { EndpointClient } from './endpoint-client.ts'
 import { Slots } from './slots.ts'
-import type { RunnerParts } from './runner-parts.ts'
+import type { RunnerParts } from './subscription-runner.ts'
 import { SubscriptionRunner } from './subscription-runner.ts'
 
 /** The interval in which a node looks for subscriptions without a node, in ms. */
@@ -33,7 +32,7 @@ const FORGET_MS = 600_000
 
 const NODE = 'n/'
 
-export interface ServingParts {
+interface ServingParts {
   readonly system: BrokerHandle
   readonly log: WebhookLog
   readonly box: SecretBox

@@ -1,27 +1,29 @@
 import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { SecretBox } from '@signalbox/http-kit'
 import type { OutboundTarget } from '@signalbox/http-kit/internal'
 import { OpenRequests } from '@signalbox/http-kit/internal'
 
 import type { WebhookFormat } from '../format.ts'
-import { signedHeaders } from '../secrets/signature.ts'
-import { UNORDERED } from '../sources/limits.ts'
-import { openSource } from '../sources/open-source.ts'
+import { signedHeaders } from '../signature.ts'
 import type { Item, Source } from '../sources/source.ts'
+import { UNORDERED } from '../sources/source.ts'
+import type { ItemFilter } from '../sources/sources.ts'
+import { filterOf, openSource, wantedItems } from '../sources/sources.ts'
+import type { Beat } from '../subscription/cursor-writer.ts'
 import { CursorWriter } from '../subscription/cursor-writer.ts'
-import type { ItemFilter } from '../subscription/filter.ts'
-import { filterOf, wantedItems } from '../subscription/filter.ts'
-import type { KnownSubscription } from '../subscription/subscription-index.ts'
-import type { CursorRecord } from '../subscription/subscription-record.ts'
-import type { Attempt, OpenSecret } from './attempt.ts'
-import { deliveryId, encode, openSecrets, outcomeOf, send, validAt } from './attempt.ts'
+import type { KnownSubscription } from '../subscription/stored-subscriptions.ts'
+import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
+import type { WebhookLog } from '../subscription/webhook-log.ts'
+import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
+import { deliveryId, encode, openSecrets, outcomeOf, pauseAfter, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
-import { FailedAttempts } from './failed-attempts.ts'
-import { Progress } from './progress.ts'
-import { pauseAfter } from './retry.ts'
-import type { RunnerEvents, RunnerParts } from './runner-parts.ts'
+import type { EndpointClient } from './endpoint-client.ts'
+import { FailedAttempts, Progress } from './progress.ts'
+import type { Slots } from './slots.ts'
 
 /** Delivers the messages of one subscription, while this node serves it. */
 export class SubscriptionRunner {
@@ -325,4 +327,34 @@ interface Delivery {
   readonly source: Source
   readonly format: WebhookFormat
   readonly secrets: readonly OpenSecret[]
+}
+
+/** The parts that all subscriptions of a node share. */
+export interface RunnerParts {
+  readonly system: BrokerHandle
+  readonly log: WebhookLog
+  readonly beat: Beat
+  readonly client: EndpointClient
+  readonly slots: Slots
+  readonly box: SecretBox
+  readonly node: string
+  readonly maxAgeMs: number
+  readonly formatOf: (name: string) => WebhookFormat | undefined
+  /** Returns `true` if the policy lets the owner have a message of the channel now. */
+  readonly permits: (record: SubscriptionRecord) => boolean
+  readonly attempted: (outcome: AttemptOutcome, seconds: number) => void
+  readonly deadLettered: () => void
+  readonly dropped: () => void
+  readonly failed: (error: unknown) => void
+}
+
+/** The effects of a runner on its subscription. */
+interface RunnerEvents {
+  readonly cursor: (cursor: CursorRecord, sequence: number) => void
+  /** Called if another node or an operator changed the position. */
+  readonly lost: () => void
+  /** Called if the subscription must end until its owner or an operator acts. The runner has halted. */
+  readonly disabled: (reason: string) => void
+  /** Called after an unexpected failure. The runner has halted and must be replaced. */
+  readonly crashed: () => void
 }

@@ -1,9 +1,8 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import { pauseAfter } from '@signalbox/broker-core/internal'
 
-import type { Beat } from './beat.ts'
+import { cursorKey } from './stored-subscriptions.ts'
 import type { CursorRecord } from './subscription-record.ts'
-import { cursorKey } from './subscription-index.ts'
 import type { WebhookLog } from './webhook-log.ts'
 
 /**
@@ -15,7 +14,7 @@ export const PAUSE_MS = 100
 /** The time after which a position is stored that moved without a delivery, in ms. */
 const LAZY_MS = 1_000
 
-export interface CursorWriterOptions {
+interface CursorWriterOptions {
   readonly log: WebhookLog
   readonly id: string
   /** The sequence of the last entry of the position. */
@@ -107,5 +106,31 @@ export class CursorWriter {
       this.#options.beat.add(resolve)
     })
     this.#wake = undefined
+  }
+}
+
+/**
+ * Wakes its waiters together, at most once in an interval: the writes of many subscriptions then share a post to the
+ * store and a commit, and one timer serves all of them.
+ */
+export class Beat {
+  readonly #intervalMs: number
+  readonly #waiting = new Set<() => void>()
+
+  constructor(intervalMs: number) {
+    this.#intervalMs = intervalMs
+  }
+
+  /** Calls `wake` at the next beat. The timer does not keep the process alive. */
+  add(wake: () => void): void {
+    const delayMs = this.#intervalMs - (performance.now() % this.#intervalMs)
+    if (this.#waiting.size === 0) setTimeout(() => this.#wakeAll(), delayMs).unref()
+    this.#waiting.add(wake)
+  }
+
+  #wakeAll(): void {
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const wake of waiting) wake()
   }
 }

@@ -16,7 +16,7 @@ export interface LogEntry {
 }
 
 /** Receives the entries of a {@link WebhookLog}. */
-export interface LogSink {
+interface LogSink {
   /** Returns `true` for an entry that need not be read: the sink knows it, or a later one of its key. */
   knows(key: string, sequence: number): boolean
   entry(entry: LogEntry): void

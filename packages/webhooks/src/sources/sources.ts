@@ -1,0 +1,232 @@
+import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
+import { attributesOf, compileCesql, keepSubscribed, Pace, pauseAfter } from '@signalbox/broker-core/internal'
+
+import type { SubscriptionRecord } from '../subscription/subscription-record.ts'
+import type { Item, Source } from './source.ts'
+import { BUFFERED_BYTES, BUFFERED_ITEMS, ItemBuffer } from './source.ts'
+
+interface SourceOptions {
+  /** The first entry of an events store. */
+  readonly next: number
+  readonly signal: AbortSignal
+  /** Receives failures; the source continues after them. */
+  readonly failed: (error: unknown) => void
+  /** Called for each event that a full buffer drops. */
+  readonly dropped: () => void
+}
+
+/** Opens the source of a subscription. It ends when the signal is aborted. */
+export function openSource(
+  system: BrokerHandle,
+  { type, channel }: SubscriptionRecord,
+  { next, signal, failed, dropped }: SourceOptions,
+): Source {
+  if (type === 'queues') return new QueueSource(system, channel, { signal, failed })
+  if (type === 'events') return new EventsSource(system, channel, { signal, failed, dropped })
+  return new StoreSource(system, channel, next, { signal, failed })
+}
+
+/**
+ * The entries of an events store from a position on, in order. The store keeps the entries that are not read yet, so a
+ * slow endpoint needs no memory.
+ */
+class StoreSource implements Source {
+  readonly #buffer: ItemBuffer
+  readonly #following: Promise<void>
+
+  /** @param failed Receives failures; the source continues after them */
+  constructor(
+    system: BrokerHandle,
+    channel: string,
+    next: number,
+    { signal, failed }: { readonly signal: AbortSignal; readonly failed: (error: unknown) => void },
+  ) {
+    this.#buffer = new ItemBuffer(BUFFERED_ITEMS, BUFFERED_BYTES, signal)
+    let position = next
+    const take = (message: StoredEvent): Promise<void> | undefined => {
+      if (signal.aborted) return undefined
+      // Lower than the last one if the channel was deleted and created again.
+      position = message.sequence + 1
+      // A deleted key has no message.
+      if (message.tombstone) return undefined
+      const { sequence } = message
+      this.#buffer.push({ message, sequence, receipt: '', name: String(sequence) })
+      return this.#buffer.full ? this.#buffer.hasRoom() : undefined
+    }
+    const subscribe = () =>
+      system.eventsStore.subscribe(channel, { from: 'sequence', sequence: position }, { signal }, take)
+    this.#following = keepSubscribed(subscribe, { signal, failed })
+  }
+
+  take(max: number): readonly Item[] | Promise<readonly Item[]> {
+    return this.#buffer.take(max, BUFFERED_BYTES)
+  }
+
+  settle(): undefined {}
+
+  async keep(): Promise<boolean> {
+    return true
+  }
+
+  async release(): Promise<void> {}
+
+  async close(): Promise<void> {
+    await this.#following
+  }
+}
+
+/** The time of one receive, in ms. */
+const WAIT_MS = 30_000
+
+/** The lease of a received message, in ms: longer than an attempt with its wait for a place. */
+const LEASE_MS = 60_000
+
+/** The messages of a queue. Each is leased until the endpoint accepts it. */
+class QueueSource implements Source {
+  readonly #system: BrokerHandle
+  readonly #channel: string
+  readonly #signal: AbortSignal
+  readonly #failed: (error: unknown) => void
+
+  /** @param options.failed Receives failures; the source continues after them */
+  constructor(
+    system: BrokerHandle,
+    channel: string,
+    { signal, failed }: { readonly signal: AbortSignal; readonly failed: (error: unknown) => void },
+  ) {
+    this.#system = system
+    this.#channel = channel
+    this.#signal = signal
+    this.#failed = failed
+  }
+
+  async take(max: number): Promise<readonly Item[]> {
+    const signal = this.#signal
+    for (;;) {
+      signal.throwIfAborted()
+      try {
+        const options = { maxMessages: max, maxBytes: BUFFERED_BYTES, waitMs: WAIT_MS, leaseMs: LEASE_MS, signal }
+        const deliveries = await this.#system.queues.receive(this.#channel, options)
+        if (deliveries.length > 0) {
+          return deliveries.map(({ message, receipt }) => ({ message, sequence: 0, receipt, name: message.id }))
+        }
+      } catch (error) {
+        signal.throwIfAborted()
+        this.#failed(error)
+        await pauseAfter(1, { signal })
+      }
+    }
+  }
+
+  async settle(items: readonly Item[]): Promise<void> {
+    await this.#system.queues.ack(receiptsOf(items))
+  }
+
+  async keep(items: readonly Item[], ms: number): Promise<boolean> {
+    const { lost } = await this.#system.queues.extend(receiptsOf(items), ms + LEASE_MS)
+    return lost.length === 0
+  }
+
+  async release(items: readonly Item[]): Promise<void> {
+    await this.#system.queues.nack(receiptsOf(items))
+  }
+
+  async close(): Promise<void> {}
+}
+
+function receiptsOf(items: readonly Item[]): readonly string[] {
+  return items.map(({ receipt }) => receipt)
+}
+
+/** The most events, and the most bytes, that wait for an endpoint. Events are not stored: later ones are dropped. */
+const WAITING_ITEMS = 1_000
+const WAITING_BYTES = 8 * 1024 * 1024
+
+/** The most bytes in one delivery. */
+const DELIVERY_BYTES = 1024 * 1024
+
+interface EventsSourceOptions {
+  readonly signal: AbortSignal
+  /** Receives failures; the source continues after them. */
+  readonly failed: (error: unknown) => void
+  /** Called for each event that is dropped because too many wait. */
+  readonly dropped: () => void
+}
+
+/** The events of a channel while the subscription is served. An event is lost when its node stops. */
+class EventsSource implements Source {
+  readonly #buffer: ItemBuffer
+  readonly #following: Promise<void>
+
+  constructor(system: BrokerHandle, channel: string, options: EventsSourceOptions) {
+    this.#buffer = new ItemBuffer(WAITING_ITEMS, WAITING_BYTES, options.signal)
+    const { signal, failed, dropped } = options
+    const subscribe = () =>
+      system.events.subscribe(channel, { signal }, (message) => {
+        if (this.#buffer.full) dropped()
+        else this.#buffer.push({ message, sequence: 0, receipt: '', name: message.id })
+      })
+    this.#following = keepSubscribed(subscribe, { signal, failed })
+  }
+
+  take(max: number): readonly Item[] | Promise<readonly Item[]> {
+    return this.#buffer.take(max, DELIVERY_BYTES)
+  }
+
+  settle(): undefined {}
+
+  async keep(): Promise<boolean> {
+    return true
+  }
+
+  async release(): Promise<void> {}
+
+  async close(): Promise<void> {
+    await this.#following
+  }
+}
+
+/** Returns the sequence from which an events store is delivered. */
+export async function firstSequence(
+  system: BrokerHandle,
+  channel: string,
+  start: 'new' | 'first' | number,
+): Promise<number> {
+  if (typeof start === 'number') return start
+  if (start === 'first') return 1
+  const [latest] = await system.eventsStore.readLatest(channel, { maxMessages: 1 })
+  if (latest !== undefined) return latest.sequence + 1
+  try {
+    const { eventsStore } = await system.channels.info('events_store', channel)
+    return (eventsStore?.lastSequence ?? 0) + 1
+  } catch (error) {
+    if (isBrokerError(error, 'CHANNEL_NOT_FOUND')) return 1
+    throw error
+  }
+}
+
+/** All subscriptions share the time for filters: owners write them, and senders the texts that they read. */
+const pace = new Pace()
+
+/** Returns the items for which a subscription's filter is true. */
+export async function wantedItems(filter: ItemFilter, items: readonly Item[]): Promise<readonly Item[]> {
+  const wanted: Item[] = []
+  for (const item of items) {
+    while (pace.isOver) await pace.rest()
+    if (pace.run(() => filter(item))) wanted.push(item)
+  }
+  return wanted
+}
+
+export type ItemFilter = (item: Item) => boolean
+
+/** Compiles the filter of a subscription; undefined if it has none. */
+export function filterOf({ type, channel, filter }: SubscriptionRecord): ItemFilter | undefined {
+  if (filter === undefined) return undefined
+  const expression = compileCesql(filter)
+  return ({ message }) => {
+    const { value, error } = expression.evaluate(attributesOf(type, channel, message))
+    return error === undefined && value === true
+  }
+}
