@@ -1,18 +1,17 @@
 import { CesqlParseError } from '../errors.ts'
-import type {
-  ArithmeticOperator,
-  BinaryOperator,
-  EqualityOperator,
-  LogicOperator,
-  CesqlNode,
-  OrderOperator,
-} from './ast.ts'
-import { toBoolean, toInteger, toText } from './cast.ts'
 import type { CesqlFunction } from './functions.ts'
 import { FUNCTIONS } from './functions.ts'
 import { compileLike } from './like.ts'
-import type { Evaluate, CesqlRun, CesqlValue, ValueType } from './value.ts'
-import { fail, isInteger, MAX_STRING_LENGTH, takeSteps, typeOf } from './value.ts'
+import type {
+  ArithmeticOperator,
+  BinaryOperator,
+  CesqlNode,
+  EqualityOperator,
+  LogicOperator,
+  OrderOperator,
+} from './parser.ts'
+import type { CesqlRun, CesqlValue, Evaluate, ValueType } from './value.ts'
+import { fail, isInteger, MAX_STRING_LENGTH, takeSteps, toBoolean, toInteger, toText, typeOf } from './value.ts'
 
 /** A closure that evaluates a node, and the type of its result. The type of an attribute depends on the event. */
 export interface Compiled {

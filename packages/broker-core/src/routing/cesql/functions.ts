@@ -1,6 +1,5 @@
-import { toBoolean, toInteger } from './cast.ts'
 import type { CesqlRun, CesqlValue, ValueType } from './value.ts'
-import { fail, MAX_STRING_LENGTH, newRun } from './value.ts'
+import { fail, MAX_STRING_LENGTH, newRun, toBoolean, toInteger } from './value.ts'
 
 /** A built-in function (CESQL 3.5). Its arguments are cast to the types that it declares. */
 export interface CesqlFunction {

@@ -1,8 +1,26 @@
 import { CesqlParseError } from '../errors.ts'
-import type { BinaryOperator, CesqlNode } from './ast.ts'
 import type { Token, TokenKind } from './token.ts'
 import { tokenize } from './token.ts'
+import type { CesqlValue } from './value.ts'
 import { isInteger } from './value.ts'
+
+export type ArithmeticOperator = '+' | '-' | '*' | '/' | '%'
+export type EqualityOperator = '=' | '!=' | '<>'
+export type OrderOperator = '<' | '<=' | '>' | '>='
+export type LogicOperator = 'AND' | 'OR' | 'XOR'
+export type BinaryOperator = ArithmeticOperator | EqualityOperator | OrderOperator | LogicOperator
+
+/** A parsed expression. */
+export type CesqlNode =
+  | { readonly kind: 'literal'; readonly value: CesqlValue }
+  | { readonly kind: 'attribute'; readonly name: string }
+  | { readonly kind: 'exists'; readonly name: string }
+  | { readonly kind: 'not'; readonly operand: CesqlNode }
+  | { readonly kind: 'minus'; readonly operand: CesqlNode }
+  | { readonly kind: 'binary'; readonly operator: BinaryOperator; readonly left: CesqlNode; readonly right: CesqlNode }
+  | { readonly kind: 'like'; readonly operand: CesqlNode; readonly pattern: string; readonly negated: boolean }
+  | { readonly kind: 'in'; readonly operand: CesqlNode; readonly set: readonly CesqlNode[]; readonly negated: boolean }
+  | { readonly kind: 'call'; readonly name: string; readonly args: readonly CesqlNode[]; readonly at: number }
 
 /** The maximum length of an expression, in UTF-16 units. */
 const MAX_EXPRESSION_LENGTH = 4096

@@ -1,10 +1,12 @@
+import { shownText } from '../../text.ts'
+
 /** A value of CESQL's three types; integers are signed 32-bit numbers. */
 export type CesqlValue = string | number | boolean
 
 export type ValueType = 'string' | 'integer' | 'boolean'
 
 /** The error types of CESQL that can occur during evaluation. */
-export type CesqlErrorKind = 'math' | 'cast' | 'missingAttribute' | 'functionEvaluation' | 'generic'
+type CesqlErrorKind = 'math' | 'cast' | 'missingAttribute' | 'functionEvaluation' | 'generic'
 
 export interface CesqlError {
   readonly kind: CesqlErrorKind
@@ -62,4 +64,37 @@ export function takeSteps(run: CesqlRun, steps: number): boolean {
   if (run.steps <= MAX_STEPS) return true
   const message = `the expression takes more than ${MAX_STEPS} steps for this event; shorten it or the attributes that it reads`
   return fail(run, 'generic', message, false)
+}
+
+const INTEGER = /^[+-]?\d+$/
+
+/**
+ * Casts a value to an integer (CESQL 3.7). A value that cannot be cast causes a cast error and results in the zero
+ * value.
+ */
+export function toInteger(run: CesqlRun, value: CesqlValue): number {
+  if (typeof value === 'number') return value
+  if (typeof value === 'boolean') return value ? 1 : 0
+  const number = INTEGER.test(value) ? Number(value) : Number.NaN
+  // Adding 0 turns -0, the number of "-0", into 0.
+  return isInteger(number) ? number + 0 : fail(run, 'cast', `${quote(value)} is not a 32-bit integer`, 0)
+}
+
+export function toBoolean(run: CesqlRun, value: CesqlValue): boolean {
+  if (typeof value === 'boolean') return value
+  if (typeof value === 'number') return value !== 0
+  if (value.length <= 5) {
+    const lower = value.toLowerCase()
+    if (lower === 'true') return true
+    if (lower === 'false') return false
+  }
+  return fail(run, 'cast', `${quote(value)} is neither true nor false`, false)
+}
+
+export function toText(value: CesqlValue): string {
+  return String(value)
+}
+
+function quote(value: string): string {
+  return shownText(value, 40)
 }
