@@ -84,7 +84,7 @@ export default defineConfig({
   overrides: [
     ...boundaries,
     {
-      files: ['**/test/**', 'tools/**', 'examples/**', '*.config.ts'],
+      files: ['**/test/**', 'packages/testkit/**', 'tools/**', 'examples/**', '*.config.ts'],
       rules: {
         'typescript/no-non-null-assertion': 'off',
         'typescript/no-unsafe-type-assertion': 'off',

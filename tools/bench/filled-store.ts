@@ -1,5 +1,4 @@
-import { startWorker } from './processes.ts'
-import { newFolder } from './processes.ts'
+import { newFolder, startWorker } from './processes.ts'
 import type { BenchContext } from './row.ts'
 import type { Subject } from './subject.ts'
 

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
+import { pinLoad } from '@signalbox/testkit/process-cpu'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { pinLoad } from '../harness/process-cpu.ts'
-import { exitOnSignals } from '../harness/signals.ts'
-import { describeProfiles } from './profile.ts'
 import type { Report } from './report.ts'
-import { judged, machine, markdown, RESULTS, versions, writeReport } from './report.ts'
-import { ROWS } from './rows/index.ts'
+import { describeProfiles, judged, machine, markdown, RESULTS, versions, writeReport } from './report.ts'
 import type { BenchContext, Row } from './row.ts'
+import { ROWS } from './rows/index.ts'
 import type { Subject } from './subject.ts'
-import { checkOut, workingCommit, WORKING_TREE } from './subject.ts'
+import { checkOut, WORKING_TREE, workingCommit } from './subject.ts'
 
 const HELP = `npm run bench -- [options]
 

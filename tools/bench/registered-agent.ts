@@ -1,8 +1,15 @@
+import { Buffer } from 'node:buffer'
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
+
+import { postBytes } from '@signalbox/testkit/http-connection'
+import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+
 import { startAgent, startServer } from './processes.ts'
-import type { MeasuredProcess } from '../harness/measured-process.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
 import type { BenchContext } from './row.ts'
 import type { Subject } from './subject.ts'
+import type { Emission } from './workers/agent.ts'
 
 /** The JSON-RPC text of a call to an agent. */
 export function agentCall(method: 'message/send' | 'message/stream'): string {
@@ -55,4 +62,108 @@ export async function startWithAgent(
   })
   if (!response.ok) throw new Error(`the agent was not registered: ${response.status} ${await response.text()}`)
   return { agent, agentUrl, server, url: `${server.http}/a2a/bench` }
+}
+
+export const STREAMS = 50
+export const PER_SECOND = 100
+
+/**
+ * Streams from an agent through the measured process; each run sends events on all of them and waits until all have
+ * arrived.
+ */
+export async function relayed(
+  context: BenchContext,
+  between: MeasuredProcess,
+  agent: MeasuredProcess,
+  url: string,
+  { json, headers }: NativeCall,
+) {
+  const request = postBytes(url, json, headers)
+  const readers = await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' })
+  const emission: Emission = {
+    events: Math.ceil((context.roundMs / 1000) * PER_SECOND),
+    perSecond: PER_SECOND,
+    bytes: 512,
+  }
+  const events = emission.events * STREAMS
+  const run = async () => {
+    const all = readers.receive(events)
+    const before = await between.cpuMicros()
+    await agent.call('emit', emission)
+    await all
+    return { 'CPU µs/event': ((await between.cpuMicros()) - before) / events }
+  }
+  await run()
+  return { readers, run }
+}
+
+interface SseReadersOptions {
+  readonly url: string
+  readonly count: number
+  /** The request that each reader sends, as bytes. */
+  readonly request: Buffer
+  /** A text that every event contains once. */
+  readonly mark: string
+}
+
+/** Readers of event streams over bare sockets that only count events. */
+export class SseReaders implements Disposable {
+  readonly #mark: Buffer
+  readonly #sockets: Socket[] = []
+  #received = 0
+  #target = Number.POSITIVE_INFINITY
+  #reached: () => void = () => {}
+
+  private constructor(mark: string) {
+    this.#mark = Buffer.from(mark)
+  }
+
+  /** Resolves when each stream has begun. */
+  static async open({ url, count, request, mark }: SseReadersOptions): Promise<SseReaders> {
+    const readers = new SseReaders(mark)
+    // Opens connections in batches, so that the listener's backlog does not overflow.
+    for (let open = 0; open < count; open += 100) {
+      await Promise.all(Array.from({ length: Math.min(100, count - open) }, () => readers.#open(url, request)))
+    }
+    return readers
+  }
+
+  /** Resolves when all readers together have received this many more events. */
+  receive(events: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#target = this.#received + events
+      this.#reached = resolve
+    })
+  }
+
+  async #open(url: string, request: Buffer): Promise<void> {
+    const { hostname, port } = new URL(url)
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    const socket = connect(Number(port), hostname, () => socket.write(request))
+    this.#sockets.push(socket)
+    socket.on('error', reject)
+    socket.once('close', () => reject(new Error('the server closed a stream')))
+    socket.once('data', (head: Buffer) => {
+      const text = head.toString('latin1')
+      if (text.startsWith('HTTP/1.1 200') && /\r\ncontent-type: text\/event-stream/i.test(text)) resolve()
+      else reject(new Error(`not a stream:\n${text.slice(0, 500)}`))
+    })
+    // A chunk can end inside an event's mark, so a possible beginning of one waits for the next chunk.
+    let rest: Buffer = Buffer.alloc(0)
+    socket.on('data', (chunk: Buffer) => {
+      const bytes = rest.byteLength === 0 ? chunk : Buffer.concat([rest, chunk])
+      let from = 0
+      for (let at = bytes.indexOf(this.#mark); at !== -1; at = bytes.indexOf(this.#mark, from)) {
+        from = at + this.#mark.byteLength
+        this.#received++
+      }
+      rest = bytes.subarray(Math.max(from, bytes.byteLength - this.#mark.byteLength + 1))
+      if (this.#received >= this.#target) this.#reached()
+    })
+    await promise
+  }
+
+  [Symbol.dispose](): void {
+    for (const socket of this.#sockets) socket.destroy()
+  }
 }

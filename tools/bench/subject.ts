@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
-import { WORKSPACE } from '../harness/signalbox-server.ts'
+import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
 
 /** A checkout of the workspace to measure. */
 export interface Subject {

@@ -1,14 +1,13 @@
 // Prints the number of source files with a function that runs on the main thread, for each of five journeys.
 // `--files` also lists the files.
 import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { RequestListener } from 'node:http'
+import { createServer } from 'node:http'
 import { Session } from 'node:inspector/promises'
 
+import { toolCall } from '@signalbox/testkit/mcp-client'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { createConfig, startServer } from 'signalbox'
-
-import { toolCall } from '../harness/mcp.ts'
 
 /** A file counts if it runs in each of these repetitions: timers that happen to run do not count. */
 const REPETITIONS = 5

@@ -7,10 +7,9 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import type { NatsServer } from '@signalbox/engine-nats/testing'
 import { NatsCluster } from '@signalbox/engine-nats/testing'
-
-import type { MeasuredProcess } from '../harness/measured-process.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { readySignalbox, spawnSignalbox } from '../harness/signalbox-server.ts'
+import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { readySignalbox, spawnSignalbox } from '@signalbox/testkit/signalbox-server'
 
 interface LocalClusterOptions {
   /** @default 3 */

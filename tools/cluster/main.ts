@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util'
 
 import { messageOf } from '@signalbox/broker-core/internal'
 import { NATS_SERVER, natsServerVersion } from '@signalbox/engine-nats/testing'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
 
-import { exitOnSignals } from '../harness/signals.ts'
 import { chaos } from './chaos.ts'
 import { fetchDebianServer, fetchedServer } from './debian-server.ts'
 import { LocalCluster } from './local-cluster.ts'

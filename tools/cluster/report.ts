@@ -1,5 +1,5 @@
-import { quantile } from '../bench/statistics.ts'
-import { table } from '../harness/table.ts'
+import { quantile, table } from '@signalbox/testkit/figures'
+
 import type { Ledger } from '../load/ledgers.ts'
 import { BREACHES } from '../load/ledgers.ts'
 import type { AgentStreamLoad } from '../load/mixed/agent-streams.ts'

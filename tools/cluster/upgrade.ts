@@ -6,13 +6,13 @@ import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { NatsServer } from '@signalbox/engine-nats/testing'
+import { EventStream } from '@signalbox/testkit/event-stream'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
 
 import { checkOut, WORKING_TREE } from '../bench/subject.ts'
-import { EventStream } from '../harness/event-stream.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { startSignalbox } from '../harness/signalbox-server.ts'
 
 interface UpgradeOptions {
   /** The commit that the nodes run before the upgrade. */

@@ -6,11 +6,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
+import { median } from '@signalbox/testkit/figures'
+import { scrape } from '@signalbox/testkit/prometheus'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
 
-import { median } from '../bench/statistics.ts'
-import { scrape } from '../harness/prometheus.ts'
 import { LocalCluster } from './local-cluster.ts'
 
 const CHANNEL = 'kills.numbers'

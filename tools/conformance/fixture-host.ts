@@ -8,9 +8,7 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { McpEndpoint } from '../../packages/connector-mcp/src/handler.ts'
 import { resolveMcpOptions } from '../../packages/connector-mcp/src/options.ts'
-import { FIXTURE_TOOLS } from './fixture-tools.ts'
-import { INPUT_TOOLS } from './input-tools.ts'
-import { TASK_TOOLS } from './task-tools.ts'
+import { FIXTURE_TOOLS, INPUT_TOOLS, TASK_TOOLS } from './tools.ts'
 
 /** An endpoint at `url`, until it is disposed of. */
 export interface Host extends AsyncDisposable {

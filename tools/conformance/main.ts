@@ -1,8 +1,8 @@
 import { parseArgs } from 'node:util'
 
-import { exitOnSignals } from '../harness/signals.ts'
-import { summary } from './report.ts'
-import { conform } from './run.ts'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
+
+import { conform, summary } from './run.ts'
 import { SCENARIOS } from './scenarios.ts'
 
 const HELP = `npm run conformance -- [options]

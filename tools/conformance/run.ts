@@ -1,13 +1,16 @@
+import { execFile } from 'node:child_process'
+import { globSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { startSignalbox } from '../harness/signalbox-server.ts'
 import { startFixtureHost } from './fixture-host.ts'
-import type { Scenario, Subject } from './scenarios.ts'
-import type { Check } from './suite.ts'
-import { runScenario } from './suite.ts'
+import type { Scenario, Subject, SuiteName } from './scenarios.ts'
 
 /** The outcome of one scenario. */
-export interface ScenarioReport {
+interface ScenarioReport {
   readonly scenario: Scenario
   readonly passed: number
   /** Checks that failed as known, by id. */
@@ -62,4 +65,82 @@ export function reportOf(scenario: Scenario, checks: readonly Check[]): Scenario
 
 function textOf({ id, errorMessage }: Check): string {
   return errorMessage === undefined ? id : `${id}: ${errorMessage}`
+}
+
+/** Returns the reports as a table in Markdown, and below it the texts of problems, known failures and warnings. */
+export function summary(reports: readonly ScenarioReport[]): string {
+  const rows = reports.map(({ scenario, passed, known, warnings, problems }) => {
+    const checks = passed + known.length + problems.length
+    const { name, subject, suite, version } = scenario
+    return `| ${subject} | ${suiteVersion(suite)} | ${version} | ${name} | ${passed}/${checks} | ${warnings.length} | ${problems.length === 0 ? (known.length === 0 ? 'passed' : 'known failures') : 'FAILED'} |`
+  })
+  const notes = reports.flatMap(({ scenario, known, warnings, problems }) => [
+    ...problems.map((text) => `- FAILED ${scenario.version} ${scenario.name}: ${text}`),
+    ...known.map((id) => `- known ${scenario.version} ${scenario.name}: ${id}: ${scenario.known[id]}`),
+    ...warnings.map((text) => `- warning ${scenario.version} ${scenario.name}: ${text}`),
+  ])
+  return [
+    '| subject | suite | revision | scenario | passed | warnings | result |',
+    '| --- | --- | --- | --- | --- | --- | --- |',
+    ...rows,
+    '',
+    ...notes,
+    '',
+  ].join('\n')
+}
+
+/** One check of a scenario, as the suite writes it to its results. */
+interface Check {
+  readonly id: string
+  readonly status: 'SUCCESS' | 'FAILURE' | 'WARNING' | 'SKIPPED' | 'INFO'
+  readonly errorMessage?: string
+}
+
+const require = createRequire(import.meta.url)
+
+const MANIFESTS: Readonly<Record<SuiteName, string>> = {
+  '0.1': require.resolve('modelcontextprotocol-conformance-v01/package.json'),
+  '0.2': require.resolve('@modelcontextprotocol/conformance/package.json'),
+}
+
+/** Returns the version of a suite's package. */
+function suiteVersion(suite: SuiteName): string {
+  const manifest = JSON.parse(readFileSync(MANIFESTS[suite], 'utf8')) as {
+    readonly version: string
+  }
+  return manifest.version
+}
+
+/** Time for one scenario, in ms. */
+const SCENARIO_MS = 60_000
+
+/**
+ * Runs one scenario against an endpoint.
+ * @param version The protocol revision; the first suite has none
+ * @throws Error if the suite reported no checks
+ */
+async function runScenario(
+  suite: SuiteName,
+  scenario: string,
+  url: string,
+  version?: string,
+): Promise<readonly Check[]> {
+  await using folder = await TemporaryFolder.create('conformance')
+  const cli = join(dirname(MANIFESTS[suite]), 'dist', 'index.js')
+  const args = ['server', '--url', url, '--scenario', scenario, '--output-dir', folder.path]
+  // The suite lists extensions for no revision, and runs them only by force.
+  const chosen = version === undefined || suite === '0.1' ? [] : ['--spec-version', version, '--force']
+  const output = await outputOf([cli, ...args, ...chosen], folder.path)
+  const [file] = globSync('**/checks.json', { cwd: folder.path })
+  if (file === undefined) throw new Error(`${scenario}: the suite wrote no results: ${output.slice(-2000)}`)
+  return JSON.parse(readFileSync(folder.join(file), 'utf8')) as readonly Check[]
+}
+
+/** Returns the output of a Node program. The exit code only repeats what its results say. */
+function outputOf(args: readonly string[], cwd: string): Promise<string> {
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd, timeout: SCENARIO_MS, maxBuffer: 2 ** 26 }, (_error, stdout, stderr) =>
+      resolve(`${stdout}${stderr}`),
+    )
+  })
 }

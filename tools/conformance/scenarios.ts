@@ -1,4 +1,5 @@
-import type { SuiteName } from './suite.ts'
+/** The versions of the official suite, each in its own package. */
+export type SuiteName = '0.1' | '0.2'
 
 /** The endpoint of a scenario: the server, or a host with the suite's tools over the same connector. */
 export type Subject = 'connector' | 'connector + fixtures'

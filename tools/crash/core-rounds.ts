@@ -1,8 +1,8 @@
 import { fileURLToPath } from 'node:url'
 
+import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { Random } from '@signalbox/testkit/random'
 
-import { MeasuredProcess } from '../harness/measured-process.ts'
 import type { Violations } from '../load/ledgers.ts'
 import type { CoreReport } from './core-worker.ts'
 

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 
-import { exitOnSignals } from '../harness/signals.ts'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
+
 import { crash, crashSummary } from './run.ts'
 
 const HELP = `npm run crash -- [options]

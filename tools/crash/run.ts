@@ -1,12 +1,11 @@
 import { Random } from '@signalbox/testkit/random'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { canCountSyncs } from '../harness/sync-counter.ts'
 import { Violations } from '../load/ledgers.ts'
 import type { CoreFigures } from './core-rounds.ts'
 import { coreRounds } from './core-rounds.ts'
 import type { HttpFigures } from './http-rounds.ts'
-import { httpRounds } from './http-rounds.ts'
+import { canCountSyncs, httpRounds } from './http-rounds.ts'
 
 interface CrashOptions {
   readonly seed: number

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 
-import { pinLoad } from '../harness/process-cpu.ts'
-import { exitOnSignals } from '../harness/signals.ts'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
+import { pinLoad } from '@signalbox/testkit/process-cpu'
+
 import { ENGINE_NAMES, SERVER_KINDS } from './attack/callers.ts'
 import type { AttackReport } from './attack/report.ts'
 import { commitOf, comparison, readResults, summary, writeResults } from './attack/report.ts'

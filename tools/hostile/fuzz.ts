@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 
-import { exitOnSignals } from '../harness/signals.ts'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
+
 import { fuzz, summary } from './fuzz/run.ts'
 import { readInput, replay } from './fuzz/target.ts'
 import { TARGETS } from './fuzz/targets/index.ts'

@@ -1,5 +1,5 @@
-import { McpClient } from '../harness/mcp.ts'
-import type { ConnectionOptions } from '../harness/keep-alive-connection.ts'
+import type { ConnectionOptions } from '@signalbox/testkit/http-connection'
+import { McpClient } from '@signalbox/testkit/mcp-client'
 
 export interface HonestOptions extends ConnectionOptions {
   readonly queue: string

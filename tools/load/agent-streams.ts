@@ -4,12 +4,12 @@ import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 
+import { MeasuredProcess } from '@signalbox/testkit/measured-process'
+import { scrape, total } from '@signalbox/testkit/prometheus'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { MeasuredProcess } from '../harness/measured-process.ts'
-import { scrape, total } from '../harness/prometheus.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { startSignalbox } from '../harness/signalbox-server.ts'
 import type { Order } from './agent.ts'
 
 const HELP = `npm run soak -- agent-streams [options]

@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { answerCalls } from '../harness/calls.ts'
+import { answerCalls } from '@signalbox/testkit/calls'
 
 /** The order in the text of a message to stream. */
 export interface Order {

@@ -3,12 +3,11 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { parseArgs } from 'node:util'
 
+import { quantile } from '@signalbox/testkit/figures'
+import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-
-import { quantile } from '../bench/statistics.ts'
-import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { startSignalbox } from '../harness/signalbox-server.ts'
 
 const HELP = `npm run soak -- idle-connections [options]
 

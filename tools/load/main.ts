@@ -1,4 +1,4 @@
-import { exitOnSignals } from '../harness/signals.ts'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
 
 const HELP = `npm run soak -- [subject] [options]
 

@@ -1,14 +1,14 @@
 import { parseArgs } from 'node:util'
 
+import { quantile } from '@signalbox/testkit/figures'
+import { McpClient } from '@signalbox/testkit/mcp-client'
+import { pinLoad } from '@signalbox/testkit/process-cpu'
+import type { Sample } from '@signalbox/testkit/prometheus'
+import { scrape } from '@signalbox/testkit/prometheus'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { quantile } from '../bench/statistics.ts'
-import { McpClient } from '../harness/mcp.ts'
-import { pinLoad } from '../harness/process-cpu.ts'
-import type { Sample } from '../harness/prometheus.ts'
-import { scrape } from '../harness/prometheus.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { startSignalbox } from '../harness/signalbox-server.ts'
 import type { SendKind } from './ledgers.ts'
 import { QueueLedger, Violations } from './ledgers.ts'
 

@@ -6,13 +6,12 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { connect } from 'node:tls'
 import { parseArgs } from 'node:util'
 
+import type { HttpAnswer } from '@signalbox/testkit/http-connection'
+import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { startSignalbox, WORKSPACE } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import type { CryptoKey, JWK } from 'jose'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
-
-import type { HttpAnswer } from '../harness/keep-alive-connection.ts'
-import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
-import { startSignalbox, WORKSPACE } from '../harness/signalbox-server.ts'
 
 const KEYS_HELP = `npm run soak -- key-rotation [options]
 

@@ -5,13 +5,12 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 
+import { quantile } from '@signalbox/testkit/figures'
+import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
-
-import { quantile } from '../bench/statistics.ts'
-import { KeepAliveConnection, postBytes } from '../harness/keep-alive-connection.ts'
-import type { SignalboxServer } from '../harness/signalbox-server.ts'
-import { startSignalbox } from '../harness/signalbox-server.ts'
 
 const HELP = `npm run soak -- webhooks [options]
 

@@ -4,9 +4,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { text } from 'node:stream/consumers'
 
-import { schemaProblems } from './server-schema.ts'
-import type { ArchivedFile } from './zip.ts'
-import { unzip } from './zip.ts'
+import type { ArchivedFile } from './bundle.ts'
+import { unzip } from './bundle.ts'
+import { schemaProblems } from './server-json.ts'
 
 /** The parts of the manifest that the check reads. */
 interface Manifest {

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 
-import { bundle } from './bundle.ts'
+import { bundle, readProduct, ROOT } from './bundle.ts'
 import type { RegistryEntry } from './check.ts'
 import { answerWithoutServer, problemsOf, unpack } from './check.ts'
-import { readProduct, ROOT } from './product.ts'
 import { bundleName, serverJson } from './server-json.ts'
 
 const HELP = `npm run bundle -- [options]

@@ -1,5 +1,5 @@
-import { markdownPassages } from './markdown.ts'
 import type { Passage, Place } from './passage.ts'
+import { markdownPassages } from './passage.ts'
 import type { Rule } from './rules.ts'
 import { RULES } from './rules.ts'
 import { typescriptPassages } from './typescript.ts'

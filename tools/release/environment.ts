@@ -1,7 +1,10 @@
-import { writeFileSync } from 'node:fs'
+import type { ChildProcess } from 'node:child_process'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { run } from './command.ts'
 
 /** Variables that npm and Nx pass to their commands, and the tokens of real registries. */
 const INHERITED = /^(npm_|nx_|NPM_|NX_|INIT_CWD$|NODE_AUTH_TOKEN$|NODE_OPTIONS$)/
@@ -50,4 +53,95 @@ export function isolatedEnvironment(folder: TemporaryFolder, registry: string): 
 /** Returns the registry that the caller's npm is configured for. */
 export async function configuredRegistry(cwd: string): Promise<string> {
   return (await run('npm', ['config', 'get', 'registry'], { cwd, env: ordinaryEnvironment() })).trim()
+}
+
+interface CommandOptions {
+  readonly cwd: string
+  readonly env: NodeJS.ProcessEnv
+}
+
+/** The time-out of one command, in milliseconds. A registry that does not answer must not block the rehearsal. */
+const TIMEOUT_MS = 10 * 60_000
+
+const running = new Set<ChildProcess>()
+
+/** Ends a command and its children: each command leads a separate process group. */
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // The group has already ended.
+  }
+}
+
+process.once('exit', () => {
+  for (const child of running) killGroup(child)
+})
+
+/** Starts a command that is killed, with its children, when the rehearsal ends. */
+export function start(command: string, args: readonly string[], { cwd, env }: CommandOptions): ChildProcess {
+  const child = spawn(command, args, { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  return child
+}
+
+/** Runs a command to its end. Returns its standard output; throws with all of its output if it fails. */
+export async function run(command: string, args: readonly string[], options: CommandOptions): Promise<string> {
+  const child = start(command, args, options)
+  let stdout = ''
+  let all = ''
+  child.stdout?.on('data', (chunk: Buffer) => {
+    stdout += chunk.toString()
+    all += chunk.toString()
+  })
+  child.stderr?.on('data', (chunk: Buffer) => {
+    all += chunk.toString()
+  })
+  const timer = setTimeout(() => killGroup(child), TIMEOUT_MS)
+  try {
+    const [code, signal] = (await once(child, 'close')) as [number | null, string | null]
+    if (code === 0) return stdout
+    throw new Error(`${command} ${args.join(' ')} ended with ${code ?? signal}\n${all.slice(-4000)}`)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Npm's package of Node for this machine. */
+export function nodePackage(platform: string = process.platform, arch: string = process.arch): string {
+  return `node-${platform === 'win32' ? 'win' : platform}-${arch}`
+}
+
+function older(a: string, b: string): number {
+  const [x, y] = [a.split('.').map(Number), b.split('.').map(Number)]
+  return (x[0] ?? 0) - (y[0] ?? 0) || (x[1] ?? 0) - (y[1] ?? 0) || (x[2] ?? 0) - (y[2] ?? 0)
+}
+
+/** Returns the newest version that begins with each of the given prefixes, such as 24 or 22.19. */
+export function newestOf(prefixes: readonly string[], available: readonly string[]): readonly string[] {
+  return prefixes.map((prefix) => {
+    const newest = available
+      .filter((version) => version === prefix || version.startsWith(`${prefix}.`))
+      .sort(older)
+      .at(-1)
+    if (newest === undefined) throw new Error(`There is no ${nodePackage()} ${prefix}. Choose one that npm has.`)
+    return newest
+  })
+}
+
+/** The oldest Node that the published packages support, from their `engines`. */
+export function oldestSupported(workspace: string): string {
+  const { engines } = JSON.parse(readFileSync(join(workspace, 'apps/server/package.json'), 'utf8')) as {
+    engines: { node: string }
+  }
+  return engines.node.replace('>=', '')
+}
+
+/** Returns the Node versions to run on: the oldest supported, and the newest of each line. */
+export async function nodeVersions(workspace: string, lines: readonly string[]): Promise<readonly string[]> {
+  const options = { cwd: workspace, env: ordinaryEnvironment() }
+  const available = JSON.parse(await run('npm', ['view', nodePackage(), 'versions', '--json'], options)) as string[]
+  return [...new Set(newestOf(lines, available))]
 }

@@ -3,10 +3,10 @@ import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-import { toolCall, toolResult } from '../harness/mcp.ts'
+import { toolCall, toolResult } from '@signalbox/testkit/mcp-client'
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { run, start } from './command.ts'
-import { nodePackage } from './node-versions.ts'
+
+import { nodePackage, run, start } from './environment.ts'
 import type { RehearsalReport } from './report.ts'
 
 interface Installation {

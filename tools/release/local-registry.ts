@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { run, start } from './command.ts'
-import { ordinaryEnvironment } from './environment.ts'
+
+import { ordinaryEnvironment, run, start } from './environment.ts'
 
 /**
  * Installed into the temporary folder, not into the workspace: it has 321 packages and 65 MB for this purpose only. Its

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
 
-import { WORKSPACE } from '../harness/signalbox-server.ts'
-import { exitOnSignals } from '../harness/signals.ts'
+import { exitOnSignals } from '@signalbox/testkit/measured-process'
+import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
+
 import { rehearse } from './rehearsal.ts'
 
 const HELP = `npm run release:rehearse -- [options]

@@ -2,14 +2,20 @@ import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { run } from './command.ts'
-import { configuredRegistry, isolatedEnvironment, ordinaryEnvironment } from './environment.ts'
+
+import {
+  configuredRegistry,
+  isolatedEnvironment,
+  nodeVersions,
+  oldestSupported,
+  ordinaryEnvironment,
+  run,
+} from './environment.ts'
 import { tryConnector, tryServer } from './installed.ts'
 import { startLocalRegistry } from './local-registry.ts'
-import { nodeVersions, oldestSupported } from './node-versions.ts'
-import { ReleaseClone } from './release-clone.ts'
 import { releaseChange, releaseEverything } from './releases.ts'
 import { RehearsalReport } from './report.ts'
+import { ReleaseClone } from './workspace.ts'
 
 export interface RehearsalOptions {
   readonly workspace: string

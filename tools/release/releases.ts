@@ -1,8 +1,6 @@
-import { lockFileProblems, readLockFile } from './lock-file.ts'
-import type { Versions } from './packages.ts'
-import { rangesFor, withDependents } from './packages.ts'
-import type { ReleaseClone } from './release-clone.ts'
 import type { RehearsalReport } from './report.ts'
+import type { ReleaseClone, Versions } from './workspace.ts'
+import { lockFileProblems, rangesFor, readLockFile, withDependents } from './workspace.ts'
 
 interface Rehearsal {
   readonly clone: ReleaseClone

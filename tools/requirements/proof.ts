@@ -1,6 +1,6 @@
-import { citedByName } from './citation.ts'
-import type { Need } from './needs.ts'
-import type { Requirement } from './requirement.ts'
+import { spawnSync } from 'node:child_process'
+
+import type { Need, Requirement } from './requirement.ts'
 
 /** A test of a finished run: its own name, the names of the groups around it, and its result. */
 export interface FinishedTest {
@@ -32,4 +32,29 @@ export function unproven(
     const ends = states.size === 0 ? 'no test that ran cites it' : `the tests that cite it: ${[...states].join(', ')}`
     return [`${id}: no passed test (${ends}): ${behavior}`]
   })
+}
+
+const ID = String.raw`[A-Z]{1,6}-?\d{1,3}`
+const IDS = String.raw`${ID}(?:, ${ID})*`
+const AT_START = new RegExp(`^(${IDS}) - `)
+const IN_SOURCE = new RegExp(`['"\`](${IDS}) - `, 'g')
+
+/** Returns the ids that a test's name cites: `M7, TOOL-1 - …` cites M7 and TOOL-1. */
+function citedByName(name: string): readonly string[] {
+  return AT_START.exec(name)?.[1]?.split(', ') ?? []
+}
+
+/** Returns the ids that the names in a test file's source cite. */
+export function citedInSource(text: string): readonly string[] {
+  return [...text.matchAll(IN_SOURCE)].flatMap(([, ids = '']) => ids.split(', '))
+}
+
+/** The places where `@signalbox/engine-nats/testing` looks. The end of a run cannot import it: the package may not be built. */
+const NATS_SERVERS = ['nats-server', '/usr/sbin/nats-server', '/usr/local/bin/nats-server']
+
+/** Returns the needs that this machine does not meet. */
+export function missingHere(): ReadonlySet<Need> {
+  const servers = [process.env['NATS_SERVER_BINARY'] ?? '', ...NATS_SERVERS].filter((command) => command !== '')
+  const found = servers.some((command) => spawnSync(command, ['--version']).status === 0)
+  return new Set<Need>(found ? [] : ['nats-server'])
 }

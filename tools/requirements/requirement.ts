@@ -1,4 +1,5 @@
-import type { Need } from './needs.ts'
+/** A program outside npm that the tests of some requirements need; without it they are skipped. */
+export type Need = 'nats-server'
 
 /** A normative statement and its source. Tests cite its id at the start of their names. */
 export interface Requirement {

@@ -2,7 +2,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { parseArgs } from 'node:util'
 
-import { WORKSPACE } from '../harness/signalbox-server.ts'
+import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
+
 import { PARTS, secondsOf } from './plan.ts'
 
 const HELP = `npm run test:stress -- [options]

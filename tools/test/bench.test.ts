@@ -1,12 +1,11 @@
-import { expect, test } from 'vitest'
+import { median, quantile } from '@signalbox/testkit/figures'
+import { parseSamples, total } from '@signalbox/testkit/prometheus'
 import { Random } from '@signalbox/testkit/random'
+import { expect, test } from 'vitest'
 
-import { topSelfTime } from '../bench/profile.ts'
-import { figure, judged, verdict } from '../bench/report.ts'
-import { interleave, ratios } from '../bench/rounds.ts'
+import { figure, judged, topSelfTime, verdict } from '../bench/report.ts'
+import { interleave, ratios } from '../bench/row.ts'
 import { ROWS } from '../bench/rows/index.ts'
-import { median, quantile } from '../bench/statistics.ts'
-import { parseSamples, total } from '../harness/prometheus.ts'
 
 function frame(functionName: string) {
   return { functionName, url: 'file:///x/packages/p/src/f.ts', lineNumber: 9 }

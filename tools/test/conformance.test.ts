@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { summary } from '../conformance/report.ts'
-import { conform, reportOf } from '../conformance/run.ts'
+import { conform, reportOf, summary } from '../conformance/run.ts'
 import type { Scenario } from '../conformance/scenarios.ts'
 import { SCENARIOS } from '../conformance/scenarios.ts'
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
+import { canCountSyncs } from '../crash/http-rounds.ts'
 import { crash, crashSummary } from '../crash/run.ts'
-import { canCountSyncs } from '../harness/sync-counter.ts'
 import { QueueLedger, StoreLedger, Violations } from '../load/ledgers.ts'
 
 const PLAIN = { delayMs: 0, expirationMs: 0, retried: false }

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 
-import { blocks, PageServer, shown } from '../testing/shown-session.ts'
+import { blocks, PageServer, shown } from '../testing/pages.ts'
 
 /** Sections whose commands a reader pastes one after the other. */
 const SESSIONS = [

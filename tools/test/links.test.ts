@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { ROOT } from '../testing/shown-session.ts'
+import { ROOT } from '../testing/pages.ts'
 
 const pages = globSync(['*.md', 'docs/**/*.md', '{packages,apps,tools}/*/README.md', 'examples/README.md'], {
   cwd: ROOT,

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 
-import { blocks, PageServer, shown } from '../testing/shown-session.ts'
+import { blocks, PageServer, shown } from '../testing/pages.ts'
 
 test('docs - the operator finds the deepest queue, inspects and purges it, and finds the purge in the audit log', async () => {
   const server = await PageServer.start()

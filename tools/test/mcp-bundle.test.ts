@@ -7,13 +7,10 @@ import { testFolder } from '@signalbox/testkit/test-folder'
 import { createConfig, startServer } from 'signalbox'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { bundle } from '../mcp-bundle/bundle.ts'
+import { bundle, readProduct, ROOT, unzip, zip } from '../mcp-bundle/bundle.ts'
 import type { RegistryEntry } from '../mcp-bundle/check.ts'
 import { answerWithoutServer, problemsOf, unpack } from '../mcp-bundle/check.ts'
-import { readProduct, ROOT } from '../mcp-bundle/product.ts'
-import { serverJson } from '../mcp-bundle/server-json.ts'
-import { schemaProblems } from '../mcp-bundle/server-schema.ts'
-import { unzip, zip } from '../mcp-bundle/zip.ts'
+import { schemaProblems, serverJson } from '../mcp-bundle/server-json.ts'
 
 const product = readProduct()
 const archive = bundle(product)

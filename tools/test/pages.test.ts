@@ -6,11 +6,8 @@ import { promisify } from 'node:util'
 
 import { expect, onTestFinished, test } from 'vitest'
 
-import { startInProcess } from '../testing/in-process-server.ts'
-import { PageFolder } from '../testing/page-folder.ts'
-import { PastedShell } from '../testing/pasted-shell.ts'
-import type { Block } from '../testing/shown-session.ts'
-import { PageServer, ROOT, shown } from '../testing/shown-session.ts'
+import type { Block } from '../testing/pages.ts'
+import { PageFolder, PageServer, PastedShell, ROOT, shown, startInProcess } from '../testing/pages.ts'
 
 /** A page whose shell examples are pasted here, in order, against one server. */
 interface Page {

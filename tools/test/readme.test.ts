@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { expect, test } from 'vitest'
 
+import { ROOT } from '../testing/pages.ts'
 import { describeReadme, EMBEDDED, startNodes } from '../testing/readme-commands.ts'
-import { ROOT } from '../testing/shown-session.ts'
 
 describeReadme(EMBEDDED)
 

@@ -2,16 +2,19 @@ import { execFileSync } from 'node:child_process'
 import { appendFileSync, cpSync, globSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
+import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { expect, test } from 'vitest'
 
-import { WORKSPACE } from '../harness/signalbox-server.ts'
-import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { ordinaryEnvironment } from '../release/environment.ts'
-import { lockFileProblems, readLockFile } from '../release/lock-file.ts'
-import { newestOf, nodePackage } from '../release/node-versions.ts'
-import { missingOptionalPackages } from '../release/optional-packages.ts'
-import { publishedPackages, withDependents } from '../release/packages.ts'
+import { newestOf, nodePackage, ordinaryEnvironment } from '../release/environment.ts'
 import { RehearsalReport } from '../release/report.ts'
+import {
+  lockFileProblems,
+  missingOptionalPackages,
+  publishedPackages,
+  readLockFile,
+  withDependents,
+} from '../release/workspace.ts'
 
 const ENVIRONMENT = {
   ...ordinaryEnvironment(),

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 import { expect, test } from 'vitest'
 
-import { citedInSource } from '../requirements/citation.ts'
 import { REQUIREMENTS } from '../requirements/index.ts'
+import { citedInSource } from '../requirements/proof.ts'
 
 const root = join(import.meta.dirname, '../..')
 

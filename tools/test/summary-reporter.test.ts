@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { expect, test, vi } from 'vitest'
 
-import { missingHere } from '../requirements/needs.ts'
 import type { FinishedTest } from '../requirements/proof.ts'
-import { unproven } from '../requirements/proof.ts'
+import { missingHere, unproven } from '../requirements/proof.ts'
 import type { Requirement } from '../requirements/requirement.ts'
 
 // Each of the first tests starts a run in a process.

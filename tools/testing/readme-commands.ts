@@ -8,8 +8,8 @@ import { promisify } from 'node:util'
 import { NatsServer, RequestFront } from '@signalbox/engine-nats/testing'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import type { Addresses, Block } from './shown-session.ts'
-import { blocks, PageServer, ROOT, shown, startServer } from './shown-session.ts'
+import type { Addresses, Block } from './pages.ts'
+import { blocks, PageServer, ROOT, shown, startServer } from './pages.ts'
 
 /** Nodes that share a nats-server, behind fronts that hand each request to the next one. */
 export async function startNodes(stack: AsyncDisposableStack, count: number): Promise<Addresses> {

@@ -1,9 +1,8 @@
 import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
 
 import { REQUIREMENTS } from '../requirements/index.ts'
-import { missingHere } from '../requirements/needs.ts'
 import type { FinishedTest } from '../requirements/proof.ts'
-import { unproven } from '../requirements/proof.ts'
+import { missingHere, unproven } from '../requirements/proof.ts'
 import type { Requirement } from '../requirements/requirement.ts'
 
 /** The programs outside npm that a package's tests need, for users who run them without. */

@@ -1,11 +1,11 @@
-import { KeepAliveConnection, postBytes } from '../../harness/keep-alive-connection.ts'
-import { toolCall, toolResult } from '../../harness/mcp.ts'
+import { quantile } from '@signalbox/testkit/figures'
+import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { toolCall, toolResult } from '@signalbox/testkit/mcp-client'
+
 import { startServer } from '../processes.ts'
-import { interleave, medians } from '../rounds.ts'
 import type { BenchContext, Row } from '../row.ts'
-import { quantile } from '../statistics.ts'
+import { atMost, interleave, medians } from '../row.ts'
 import type { Subject } from '../subject.ts'
-import { atMost } from './goals.ts'
 
 const CHANNEL = 'bench.long-poll'
 const PER_SECOND = 1000
@@ -109,7 +109,7 @@ async function subjectRun(context: BenchContext, subject: Subject) {
 }
 
 /** The time of a message from its sender's socket to a waiting receiver's, through the disk. */
-export const row: Row = {
+export const longPoll: Row = {
   id: 'long-poll',
   title: 'send → a waiting long poll’s response, p99 at 1,000/s',
   run: async (context) => {

@@ -5,7 +5,7 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-import { answerCalls } from '../../harness/calls.ts'
+import { answerCalls } from '@signalbox/testkit/calls'
 
 const TEXT = 'a'.repeat(256)
 const RESULTS = {

@@ -4,8 +4,8 @@ import { randomUUID } from 'node:crypto'
 
 import type * as Core from '@signalbox/broker-core'
 import type * as Embedded from '@signalbox/engine-embedded'
+import { serveCalls } from '@signalbox/testkit/calls'
 
-import { serveCalls } from '../../harness/calls.ts'
 import type { Work } from './work.ts'
 import { measure } from './work.ts'
 

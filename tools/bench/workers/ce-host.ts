@@ -3,9 +3,9 @@
 import type * as Core from '@signalbox/broker-core'
 import type * as CloudEvents from '@signalbox/connector-cloudevents/fastify'
 import type * as Embedded from '@signalbox/engine-embedded'
+import { answerCalls } from '@signalbox/testkit/calls'
 import fastify from 'fastify'
 
-import { answerCalls } from '../../harness/calls.ts'
 import { fastifyEntry, pluginOf } from './plugin-of.ts'
 
 const [coreEntry = '', engineEntry = '', connectorEntry = '', storePath = ''] = process.argv.slice(2)

@@ -3,8 +3,8 @@ import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { openNatsEngine } from '@signalbox/engine-nats'
+import { serveCalls } from '@signalbox/testkit/calls'
 
-import { serveCalls } from '../../harness/calls.ts'
 import type { Work } from './work.ts'
 import { measure } from './work.ts'
 

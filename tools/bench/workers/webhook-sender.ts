@@ -7,9 +7,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type * as Core from '@signalbox/broker-core'
 import type * as Embedded from '@signalbox/engine-embedded'
+import { serveCalls } from '@signalbox/testkit/calls'
 import type * as Hooks from '@signalbox/webhooks'
 
-import { serveCalls } from '../../harness/calls.ts'
 import type { Work } from './work.ts'
 
 interface BarePool {

@@ -3,7 +3,7 @@
 import { fdatasync, openSync, writev } from 'node:fs'
 import { promisify } from 'node:util'
 
-import { serveCalls } from '../../harness/calls.ts'
+import { serveCalls } from '@signalbox/testkit/calls'
 
 const write = promisify(writev)
 const sync = promisify(fdatasync)

@@ -6,9 +6,8 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
 
+import { toolCall } from '@signalbox/testkit/mcp-client'
 import { SignJWT } from 'jose'
-
-import { toolCall } from '../../harness/mcp.ts'
 
 export interface Answer {
   readonly status: number

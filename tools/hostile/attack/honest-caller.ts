@@ -1,7 +1,8 @@
 // The other caller, in a separate process so that the attacker's work does not affect its measurements: it sends a
 // queue message and receives it, at a steady pace.
-import { quantile } from '../../bench/statistics.ts'
-import { serveCalls } from '../../harness/calls.ts'
+import { serveCalls } from '@signalbox/testkit/calls'
+import { quantile } from '@signalbox/testkit/figures'
+
 import { HonestClient } from '../honest-client.ts'
 import type { Identity } from './callers.ts'
 import { failureOf } from './callers.ts'

@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 
-import type { MemoryUse } from '../../harness/instrument.ts'
-import { WORKSPACE } from '../../harness/signalbox-server.ts'
-import { table } from '../../harness/table.ts'
+import { table } from '@signalbox/testkit/figures'
+import type { MemoryUse } from '@signalbox/testkit/instrument'
+import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
+
 import type { EngineName, ServerKind } from './callers.ts'
 import { ENGINE_NAMES, SERVER_KINDS } from './callers.ts'
 import type { HonestFigures } from './honest-caller.ts'

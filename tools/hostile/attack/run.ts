@@ -1,8 +1,9 @@
 import { cpus } from 'node:os'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import type { MemoryUse } from '../../harness/instrument.ts'
-import type { Cores } from '../../harness/process-cpu.ts'
+import type { MemoryUse } from '@signalbox/testkit/instrument'
+import type { Cores } from '@signalbox/testkit/process-cpu'
+
 import type { EngineName, ServerKind } from './callers.ts'
 import { failureOf, Identities } from './callers.ts'
 import type { HonestFigures, HonestOrder } from './honest-caller.ts'

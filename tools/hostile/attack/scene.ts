@@ -1,6 +1,7 @@
-import type { MeasuredProcess } from '../../harness/measured-process.ts'
-import type { Sample } from '../../harness/prometheus.ts'
-import { parseSamples } from '../../harness/prometheus.ts'
+import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
+import type { Sample } from '@signalbox/testkit/prometheus'
+import { parseSamples } from '@signalbox/testkit/prometheus'
+
 import type { Answer, EngineName, HeldResponse, Identities, Identity, ServerKind } from './callers.ts'
 import { Caller, failureOf, outcomeOf } from './callers.ts'
 

@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 import process from 'node:process'
 import { gzipSync } from 'node:zlib'
 
+import { quantile } from '@signalbox/testkit/figures'
 import { openNameServer } from '@signalbox/testkit/name-server'
 
-import { quantile } from '../../bench/statistics.ts'
 import type { Answer, Caller } from '../attack/callers.ts'
 import { AgentServer, consume, register, registered } from '../attack/callers.ts'
 import type { Attack, Scene } from '../attack/scene.ts'

@@ -1,6 +1,6 @@
 import { MAX_JSON_PARTS } from '@signalbox/http-kit'
+import { toolCall } from '@signalbox/testkit/mcp-client'
 
-import { toolCall } from '../../harness/mcp.ts'
 import type { Answer, Caller } from '../attack/callers.ts'
 import { AgentServer, registered } from '../attack/callers.ts'
 import type { Attack, Scene } from '../attack/scene.ts'

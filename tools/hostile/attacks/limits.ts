@@ -1,7 +1,7 @@
+import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { toolCall } from '@signalbox/testkit/mcp-client'
 import { WebSocket } from 'ws'
 
-import { KeepAliveConnection, postBytes } from '../../harness/keep-alive-connection.ts'
-import { toolCall } from '../../harness/mcp.ts'
 import type { Caller, HeldResponse } from '../attack/callers.ts'
 import { failureOf, register } from '../attack/callers.ts'
 import type { Attack, Scene } from '../attack/scene.ts'

@@ -1,6 +1,6 @@
+import { table } from '@signalbox/testkit/figures'
 import * as fc from 'fast-check'
 
-import { table } from '../../harness/table.ts'
 import type { OpenTarget, Target } from './target.ts'
 import { Finding, signatureOf, storeFinding } from './target.ts'
 

@@ -1,11 +1,11 @@
-import type { EventSourceMessage } from 'eventsource-parser'
+import { EventStream, NoStream } from '@signalbox/testkit/event-stream'
+import type { EventSourceMessage } from '@signalbox/testkit/event-stream'
 
-import { EventStream, NoStream } from '../../harness/event-stream.ts'
+import type { Order } from '../agent.ts'
 import { Ledger } from '../ledgers.ts'
 import { agentRequest, AGENTS, rpcResult } from './agents.ts'
 import type { Load, Scene } from './clients.ts'
 import { Clients, Refused } from './clients.ts'
-import type { Order } from '../agent.ts'
 
 const CLIENTS = 6
 const PAUSE_MS = 50

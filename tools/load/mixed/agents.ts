@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { MeasuredProcess } from '../../harness/measured-process.ts'
+import { MeasuredProcess } from '@signalbox/testkit/measured-process'
+
 import { Ledger } from '../ledgers.ts'
 import type { Load, Scene } from './clients.ts'
 import { ask, CALL_MS, Clients, Refused } from './clients.ts'

@@ -1,8 +1,9 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
+import type { ToolResult } from '@signalbox/testkit/mcp-client'
+import { McpClient, ToolError } from '@signalbox/testkit/mcp-client'
+
 import type { RecoveryWatch } from '../../cluster/recovery-watch.ts'
-import type { ToolResult } from '../../harness/mcp.ts'
-import { McpClient, ToolError } from '../../harness/mcp.ts'
 import type { Ledger } from '../ledgers.ts'
 
 /** The load's view of the run. */

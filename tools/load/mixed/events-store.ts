@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { EventStream } from '../../harness/event-stream.ts'
+import { EventStream } from '@signalbox/testkit/event-stream'
+
 import type { StoredEntry } from '../ledgers.ts'
 import { Ledger, StoreLedger, Violations, WriterOrder } from '../ledgers.ts'
 import type { Frame, Load, Scene } from './clients.ts'

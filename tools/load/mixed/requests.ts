@@ -1,4 +1,5 @@
-import { EventStream } from '../../harness/event-stream.ts'
+import { EventStream } from '@signalbox/testkit/event-stream'
+
 import { Ledger } from '../ledgers.ts'
 import type { Frame, Load, Scene } from './clients.ts'
 import { ask, bodyOf, CALL_MS, callTool, Clients, RovingMcp } from './clients.ts'

@@ -2,10 +2,10 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-import type { MemoryUse } from '../../../harness/instrument.ts'
-import { MeasuredProcess } from '../../../harness/measured-process.ts'
-import type { SignalboxServer } from '../../../harness/signalbox-server.ts'
-import { readySignalbox, WORKSPACE } from '../../../harness/signalbox-server.ts'
+import type { MemoryUse } from '@signalbox/testkit/instrument'
+import { MeasuredProcess } from '@signalbox/testkit/measured-process'
+import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { readySignalbox, WORKSPACE } from '@signalbox/testkit/signalbox-server'
 
 /** Small limits, so that inputs reach them and leaked memory shows. */
 const ENVIRONMENT = {

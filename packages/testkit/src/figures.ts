@@ -1,0 +1,25 @@
+function sorted(values: readonly number[]): number[] {
+  return values.toSorted((a, b) => a - b)
+}
+
+/** The value below which the share `p` (0 to 1) of the values lies. */
+export function quantile(values: readonly number[], p: number): number {
+  const ordered = sorted(values)
+  const position = (ordered.length - 1) * p
+  const low = ordered[Math.floor(position)]
+  const high = ordered[Math.ceil(position)]
+  if (low === undefined || high === undefined) throw new RangeError('no values')
+  return low + (high - low) * (position - Math.floor(position))
+}
+
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5)
+}
+
+/** Returns lines of columns; the first column is left-aligned, the others right-aligned. */
+export function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
+  return rows.map((row) =>
+    row.map((cell, i) => (i === 0 ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0))).join('  '),
+  )
+}

@@ -1,0 +1,172 @@
+import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { toolCall, toolResult } from '@signalbox/testkit/mcp-client'
+
+import type { Guard } from '../guarded.ts'
+import { guard } from '../guarded.ts'
+import type { RequestFigures } from '../processes.ts'
+import { openLoad, startEcho, startServer } from '../processes.ts'
+import type { Alternative, BenchContext, Goal, Measure, Row } from '../row.ts'
+import { atLeast, atMost, interleave, medians, ratios } from '../row.ts'
+import type { Subject } from '../subject.ts'
+
+/** The cheapest call that reads a queue, which {@link emptyQueue} creates. */
+export const CHEAP_CALL = { name: 'queue_peek', args: { channel: 'bench.empty', max_messages: 1 } } as const
+
+/** Creates an empty queue. */
+export async function emptyQueue(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
+  const { channel } = CHEAP_CALL.args
+  const connection = await KeepAliveConnection.open(url)
+  for (const call of [
+    toolCall('queue_send', { channel, body: 'x' }),
+    toolCall('queue_receive', { channel, max_messages: 1 }),
+    toolCall(CHEAP_CALL.name, CHEAP_CALL.args),
+  ]) {
+    const { body } = await connection.request(postBytes(url, call, headers))
+    const { isError, text } = toolResult(body.toString())
+    if (isError) throw new Error(text)
+  }
+  connection.close()
+}
+
+const JSON_TEXT = toolCall(CHEAP_CALL.name, CHEAP_CALL.args)
+
+/** The cost of the protocol alone: a call with almost no work, on an open server and on a guarded one. */
+export const toolCallRow: Row = {
+  id: 'tool-call',
+  title: 'cheap `tools/call` vs Fastify echo; metrics on',
+  run: async (context) => [
+    ...(await againstEcho(context, {
+      name: 'queue_peek on an empty queue, CPU vs Fastify echo; request log and authentication off',
+      goal: atLeast(0.65, 0.85),
+      json: JSON_TEXT,
+      prepare: emptyQueue,
+    })),
+    ...(await againstEcho(context, {
+      name: 'the same with one log line, cached JWT and authorization',
+      goal: atLeast(0.45, 0.55),
+      json: JSON_TEXT,
+      guard: await guard(context),
+      prepare: emptyQueue,
+    })),
+  ],
+}
+
+/** The cost of a durable send for an MCP client. */
+export const queueSend: Row = {
+  id: 'queue-send',
+  title: 'durable `queue_send` 1 KiB over MCP vs Fastify echo of the same body',
+  run: (context) =>
+    againstEcho(context, {
+      name: 'queue_send 1 KiB, CPU vs Fastify echo',
+      goal: atLeast(0.5, 0.75),
+      json: toolCall('queue_send', { channel: 'bench.send', body: 'a'.repeat(1024) }),
+    }),
+}
+
+/** Compares the CPU of one `tools/call` with that of a Fastify echo of the same JSON. */
+async function againstEcho(
+  context: BenchContext,
+  options: {
+    readonly name: string
+    readonly goal: Goal
+    readonly json: string
+    /** Settings of the servers; the echo has none. @default no authentication, no authorization, no request log */
+    readonly guard?: Guard
+    /** Run once on the server before it is measured. */
+    readonly prepare?: (url: string, headers: Guard['headers']) => Promise<void>
+  },
+): Promise<readonly Measure[]> {
+  await using stack = new AsyncDisposableStack()
+  const echo = await startEcho(context)
+  stack.use(echo.process)
+  const echoLoad = await openLoad(context, echo.process, echo.url, options.json)
+  stack.defer(() => echoLoad.close())
+  const alternatives: Alternative<RequestFigures>[] = [{ label: 'Fastify echo', run: echoLoad.run }]
+  for (const subject of context.subjects) {
+    const server = stack.use(await startServer(context, subject, { env: options.guard?.env ?? {} }))
+    const url = `${server.http}/mcp`
+    const headers = options.guard?.headers ?? {}
+    await options.prepare?.(url, headers)
+    const load = await openLoad(context, server.process, url, options.json, headers)
+    stack.defer(() => load.close())
+    alternatives.push({ label: subject.label, run: load.run })
+  }
+  const [yardstick = [], ...measured] = await interleave(context.rounds, alternatives)
+  return context.subjects.map((subject, i) => {
+    const rounds = measured[i] ?? []
+    return {
+      name: options.name,
+      subject: subject.label,
+      goal: options.goal,
+      samples: ratios(yardstick, rounds, (figures) => figures['CPU µs/request']),
+      details: { ...medians('signalbox', rounds), ...medians('Fastify echo', yardstick) },
+    }
+  })
+}
+
+const CHANNEL = 'bench.send'
+const BODY = 'a'.repeat(1024)
+const ATTRIBUTES = { specversion: '1.0', id: 'bench-1', source: '/bench', type: 'bench.event' }
+
+/** The same durable send of 1 KiB in every form that a client can use. The others are compared with the first one. */
+const SENDS = [
+  { label: 'MCP', path: '/mcp', json: toolCall('queue_send', { channel: CHANNEL, body: BODY }), headers: {} },
+  {
+    label: 'structured',
+    path: `/ce/queue/send?channel=${CHANNEL}&deduplicate=false`,
+    json: JSON.stringify({ ...ATTRIBUTES, datacontenttype: 'text/plain', data: BODY }),
+    headers: { 'Content-Type': 'application/cloudevents+json' },
+  },
+  {
+    label: 'structured JSON',
+    path: `/ce/queue/send?channel=${CHANNEL}&deduplicate=false`,
+    json: JSON.stringify({ ...ATTRIBUTES, data: { text: BODY } }),
+    headers: { 'Content-Type': 'application/cloudevents+json' },
+  },
+  {
+    label: 'binary',
+    path: `/ce/queue/send?channel=${CHANNEL}&deduplicate=false`,
+    json: BODY,
+    headers: {
+      'Content-Type': 'text/plain',
+      ...Object.fromEntries(Object.entries(ATTRIBUTES).map(([name, value]) => [`ce-${name}`, value])),
+    },
+  },
+] as const
+
+async function sends(
+  context: BenchContext,
+  subject: Subject,
+  stack: AsyncDisposableStack,
+): Promise<readonly Alternative<RequestFigures>[]> {
+  const server = stack.use(await startServer(context, subject))
+  const alternatives: Alternative<RequestFigures>[] = []
+  for (const { label, path, json, headers } of SENDS) {
+    const load = await openLoad(context, server.process, server.http + path, json, headers)
+    stack.defer(() => load.close())
+    alternatives.push({ label: `${subject.label} ${label}`, run: load.run })
+  }
+  return alternatives
+}
+
+/** The cost of a durable send over `/ce` compared with the same send over `/mcp`. */
+export const ceSend: Row = {
+  id: 'ce-send',
+  title: 'durable send 1 KiB over CloudEvents vs the same over MCP',
+  run: async (context) => {
+    await using stack = new AsyncDisposableStack()
+    const alternatives: Alternative<RequestFigures>[] = []
+    for (const subject of context.subjects) alternatives.push(...(await sends(context, subject, stack)))
+    const measured = await interleave(context.rounds, alternatives)
+    return context.subjects.flatMap((subject, i): readonly Measure[] => {
+      const [mcp = [], ...others] = measured.slice(i * SENDS.length, (i + 1) * SENDS.length)
+      return others.map((rounds, at) => ({
+        name: `${SENDS[at + 1]?.label ?? ''} send 1 KiB, CPU vs queue_send`,
+        subject: subject.label,
+        goal: atMost(1.15, 1, '×'),
+        samples: ratios(rounds, mcp, (figures) => figures['CPU µs/request']),
+        details: { ...medians('CloudEvents', rounds), ...medians('MCP', mcp) },
+      }))
+    })
+  },
+}

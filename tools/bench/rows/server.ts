@@ -1,0 +1,207 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+import type { LoopDelay } from '@signalbox/testkit/instrument'
+import { toolCall } from '@signalbox/testkit/mcp-client'
+import { serverScript, startSignalbox } from '@signalbox/testkit/signalbox-server'
+
+import { depth, filledStore } from '../filled-store.ts'
+import { guard } from '../guarded.ts'
+import { newFolder, openLoad, startMetricsHost, startServer, startWorker } from '../processes.ts'
+import type { Alternative, BenchContext, Goal, Measure, Row } from '../row.ts'
+import { atMost, interleave, medians, ratios } from '../row.ts'
+import type { Subject } from '../subject.ts'
+
+type StartFigures = { readonly s: number }
+
+/** A way to start the server: from source, as `npm start` does, or as the published package does. */
+interface Start {
+  readonly label: string
+  readonly built: boolean
+}
+
+const STARTS: readonly Start[] = [
+  { label: 'source', built: false },
+  { label: 'built package', built: true },
+]
+
+const GOAL_NEW: Goal = atMost(4, 2, '×')
+const GOAL_FILLED: Goal = atMost(5, 2.5, '×')
+
+/** Measures a process that only loads Fastify, from its start to its end. */
+async function loadFastify(subject: Subject): Promise<StartFigures> {
+  const begin = performance.now()
+  const child = spawn(process.execPath, ['-e', "require('fastify')"], { cwd: subject.root, stdio: 'ignore' })
+  const [code] = await once(child, 'exit')
+  if (code !== 0) throw new Error(`the process that loads Fastify ended with ${String(code)}`)
+  return { s: (performance.now() - begin) / 1000 }
+}
+
+/** Measures the time from starting the server to the first positive answer of `/ready`. */
+async function start(context: BenchContext, subject: Subject, { built }: Start, storePath: string) {
+  const begin = performance.now()
+  await using server = await startSignalbox({
+    root: subject.root,
+    storePath,
+    built,
+    instrumented: false,
+    env: { XDG_CACHE_HOME: join(context.folder, 'cache') },
+  })
+  const response = await fetch(`${server.api}/ready`)
+  if (!response.ok) throw new Error(`/ready answered ${response.status} after the ready line`)
+  await response.arrayBuffer()
+  return { s: (performance.now() - begin) / 1000 }
+}
+
+async function measureStart(context: BenchContext, subject: Subject): Promise<readonly Measure[]> {
+  const starts = STARTS.filter(({ built }) => existsSync(serverScript(subject.root, built)))
+  if (starts.length < STARTS.length) context.log(`${subject.label} is not built: only its source start is measured`)
+  const filled = await filledStore(context, subject)
+  // The first start compiles the code and stores it, and the first fetch loads the client of this process.
+  for (const one of starts) await start(context, subject, one, newFolder(context))
+  const measured = starts.flatMap((one) => [
+    {
+      name: `start to ready from ${one.label}, new store, vs a process that loads Fastify`,
+      goal: GOAL_NEW,
+      run: () => start(context, subject, one, newFolder(context)),
+    },
+    {
+      name: `the same, ${one.label}, ${depth(context).toLocaleString('en')} messages stored`,
+      goal: GOAL_FILLED,
+      run: () => start(context, subject, one, filled.path),
+    },
+  ])
+  const alternatives: Alternative<StartFigures>[] = [
+    { label: 'Fastify', run: () => loadFastify(subject) },
+    ...measured.map(({ name, run }) => ({ label: name, run })),
+  ]
+  const [yardstick = [], ...rounds] = await interleave(context.rounds, alternatives)
+  return measured.map(({ name, goal }, i) => ({
+    name,
+    subject: subject.label,
+    goal,
+    samples: ratios(rounds[i] ?? [], yardstick, ({ s }) => s),
+    details: { ...medians('signalbox', rounds[i] ?? []), ...medians('Fastify', yardstick) },
+  }))
+}
+
+/**
+ * The downtime of a restart. No process is pinned: a start uses several threads, and no load competes with it. The
+ * compiled code of an earlier start is stored, as it is on a machine that restarts the server.
+ */
+export const coldStart: Row = {
+  id: 'cold-start',
+  title: 'start to ready vs a process that only loads Fastify, new store and 1 M messages stored',
+  run: async (context) => {
+    const measures: Measure[] = []
+    for (const subject of context.subjects) measures.push(...(await measureStart(context, subject)))
+    return measures
+  },
+}
+
+const CHANNEL = 'bench.loop-delay'
+
+function delays({ p50Ms, p99Ms, maxMs }: LoopDelay) {
+  return { 'p50 ms': p50Ms, 'p99 ms': p99Ms, 'max ms': maxMs }
+}
+
+/** 64 producers in process; each sends again after its acknowledgement. */
+async function inProcess(context: BenchContext, subject: Subject) {
+  const worker = startWorker(context, 'broker', subject)
+  await worker.call('open', { path: newFolder(context) })
+  const send = (durationMs: number) => worker.call('send', { channel: CHANNEL, members: 64, bytes: 1024, durationMs })
+  await send(context.warmUpMs)
+  const run = async () => delays((await worker.loopDelayDuring(() => send(context.roundMs))).delay)
+  return { process: worker, run }
+}
+
+/** 64 MCP clients; each sends again after its acknowledgement. */
+async function overMcp(context: BenchContext, subject: Subject) {
+  const server = await startServer(context, subject)
+  const json = toolCall('queue_send', { channel: CHANNEL, body: 'a'.repeat(1024) })
+  const load = await openLoad(context, server.process, `${server.http}/mcp`, json)
+  const run = async () => delays((await server.process.loopDelayDuring(load.run)).delay)
+  return { process: server, run }
+}
+
+/** The delay that durable writes cause in the event loop. */
+export const loopDelay: Row = {
+  id: 'loop-delay',
+  title: 'event-loop delay p99 under durable load',
+  run: async (context) => {
+    await using stack = new AsyncDisposableStack()
+    const alternatives = []
+    for (const subject of context.subjects) {
+      for (const [label, start] of [
+        ['in process', inProcess],
+        ['over MCP', overMcp],
+      ] as const) {
+        const { process, run } = await start(context, subject)
+        stack.use(process)
+        alternatives.push({ label, subject, run })
+      }
+    }
+    const measured = await interleave(context.rounds, alternatives)
+    return alternatives.map(({ label, subject }, i) => {
+      const rounds = measured[i] ?? []
+      return {
+        name: `event-loop delay p99, 64 durable producers ${label}`,
+        subject: subject.label,
+        goal: atMost(5, 3, 'ms'),
+        samples: rounds.map((round) => round['p99 ms']),
+        details: medians('', rounds),
+      }
+    })
+  },
+}
+
+async function measureMetrics(context: BenchContext, subject: Subject): Promise<Measure> {
+  await using stack = new AsyncDisposableStack()
+  // Passes every meter with one message and one request per call, without the disk.
+  const json = toolCall('events_publish', { channel: 'bench.metrics', body: 'a'.repeat(64) })
+  const { env, headers } = await guard(context)
+  const alternatives = []
+  for (const mode of ['on', 'off'] as const) {
+    const { process, url } = await startMetricsHost(context, subject, mode)
+    stack.use(process)
+    const load = await openLoad(context, process, `${url}/mcp`, json)
+    stack.defer(() => load.close())
+    alternatives.push({ label: `metrics ${mode}`, run: load.run })
+  }
+  for (const [label, options] of [
+    ['guarded', { env }],
+    ['open', {}],
+  ] as const) {
+    const server = stack.use(await startServer(context, subject, options))
+    const load = await openLoad(context, server.process, `${server.http}/mcp`, json, label === 'guarded' ? headers : {})
+    stack.defer(() => load.close())
+    alternatives.push({ label, run: load.run })
+  }
+  const [on = [], off = [], closed = [], open = []] = await interleave(context.rounds, alternatives)
+  const cost = (rounds: typeof on, i: number): number => rounds[i]?.['CPU µs/request'] ?? Number.NaN
+  return {
+    name: 'authentication (cached), authorization, a log line and metrics, per request',
+    subject: subject.label,
+    goal: atMost(20, 12, 'µs'),
+    samples: on.map((_, i) => cost(on, i) - cost(off, i) + cost(closed, i) - cost(open, i)),
+    details: {
+      ...medians('metrics on', on),
+      ...medians('metrics off', off),
+      ...medians('guarded', closed),
+      ...medians('open', open),
+    },
+  }
+}
+
+/** The cost of protection and metrics: metrics on a bare host, the rest on the server, each with and without. */
+export const metrics: Row = {
+  id: 'metrics',
+  title: 'authentication (cached) + metrics + log + authorization per request, together',
+  run: async (context) => {
+    const measures: Measure[] = []
+    for (const subject of context.subjects) measures.push(await measureMetrics(context, subject))
+    return measures
+  },
+}
