@@ -1,4 +1,4 @@
-// Prints the size of the code base, and the number of source files that five journeys run through. The figures show the
+// Prints the size of the code base, and the number of source files that five journeys run through. The numbers show the
 // price of a change: run it before and after.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -15,8 +15,9 @@ const files = execFileSync('git', ['ls-files', '*.ts', '*.tsx', '*.mjs'], { cwd:
 const linesOf = new Map(files.map((file) => [file, readFileSync(join(ROOT, file), 'utf8').split('\n').length - 1]))
 
 const isTest = (file) => /\/test\//.test(file)
-const source = files.filter((file) => /^(?:packages|apps)\/[^/]+\/src\//.test(file))
-const tools = files.filter((file) => file.startsWith('tools/') && !isTest(file))
+const isTool = (file) => /^(?:tools|packages\/testkit)\//.test(file)
+const source = files.filter((file) => /^(?:packages|apps)\/[^/]+\/src\//.test(file) && !isTool(file))
+const tools = files.filter((file) => isTool(file) && !isTest(file))
 const tests = files.filter(isTest)
 
 const sum = (some) => some.reduce((total, file) => total + linesOf.get(file), 0)
@@ -25,7 +26,7 @@ const size = (some) =>
   `${sum(some).toLocaleString('en')} lines, ${some.length.toLocaleString('en')} files, ${Math.round(sum(some) / some.length)} lines each`
 
 row('source of packages and apps', size(source))
-row('tools', size(tools))
+row('tools and testkit', size(tools))
 row('tests', size(tests))
 row(`source files of fewer than ${SMALL} lines with one importer`, smallWithOneImporter().length)
 row('source files of more than 420 lines', source.filter((file) => linesOf.get(file) > 420).length)

@@ -1,8 +1,8 @@
 const MAX_EXAMPLES = 5
 
 /** Broken promises: the number of each kind, and a few examples. */
-export class BrokenPromises<Kind extends string> {
-  /** What each kind is, as the examples and the summary name it. */
+class BrokenPromises<Kind extends string> {
+  /** The names of the kinds in the examples and in the summary. */
   readonly #texts: Readonly<Record<Kind, string>>
   readonly #counts = new Map<Kind, number>()
   readonly #examples: string[] = []

@@ -1,6 +1,3 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-
 import { expect, test } from 'vitest'
 
 import { checkProse } from '../prose/check.ts'
@@ -112,9 +109,4 @@ test('prose - pages have narrow lines and short paragraphs', () => {
 test('prose - prose-ignore exempts a line', () => {
   expect(rulesOf('tools/a.ts', "// prose-ignore: fixed text\nconst a = 'It is told twice'\n")).toEqual([])
   expect(rulesOf('docs/page.md', '<!-- prose-ignore -->\nIt is told twice.\n\nIt is told.\n')).toEqual(['told'])
-})
-
-test('prose - the pending list is sorted', () => {
-  const pending = JSON.parse(readFileSync(join(import.meta.dirname, '../prose/pending.json'), 'utf8')) as string[]
-  expect(pending).toEqual([...new Set(pending)].toSorted())
 })

@@ -1,4 +1,4 @@
-/** What tests know of a tool of `/mcp`. */
+/** A tool of `/mcp`, for the tests that list, count or call every tool. */
 export interface KnownTool {
   readonly name: string
   /** The action of the policy that it needs. */
