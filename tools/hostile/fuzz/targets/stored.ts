@@ -28,9 +28,10 @@ export const storedTargets = [
       origin: fc.option(wellFormed, { nil: undefined }),
       body: wellFormed,
     }),
-    check({ id, channel, tags, body, ...rules }) {
-      const message = { id, clientId: id, metadata: body, tags, body: Buffer.from(body) }
-      const written = { message, expiresAt: 0, maxReceiveCount: 0, ...rules }
+    check({ id, channel, tags, body, dueAt, deadLetterQueue, origin }) {
+      // The members in the order of the reader: they are compared as JSON.
+      const message = { id, clientId: id, body: Buffer.from(body), metadata: body, tags }
+      const written = { message, dueAt, expiresAt: 0, maxReceiveCount: 0, deadLetterQueue, origin }
       const again = decodeQueueMessage(encodeQueueMessage(channel, written))
       const read = again && { ...again, message: { ...again.message, body: Buffer.from(again.message.body) } }
       assertSame('envelope', read, written)
