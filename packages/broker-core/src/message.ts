@@ -89,7 +89,7 @@ export interface Reply {
   readonly tags: Tags
 }
 
-/** What a message gets from its engine and its channel. */
+/** The members that a message gets from its engine and its channel. */
 type Added<M extends Message> = Omit<M, keyof OutgoingMessage>
 
 /** Returns the content of a message, without what its engine and channel added. */

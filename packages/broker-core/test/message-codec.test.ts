@@ -34,6 +34,7 @@ const WRITTEN = {
 }
 
 const NOW = 1_750_000_000_000
+// cspell:disable-next-line
 const ORIGIN = 'hPNYsXaXKVsHWOBS_jSCn7'
 
 const FULL = {

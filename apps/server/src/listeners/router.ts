@@ -148,7 +148,8 @@ interface Target {
 
 /** Returns the target of a request; `undefined` if its path cannot be decoded. */
 function targetOf(sent: string): Target | undefined {
-  const absolute = sent.startsWith('/') ? undefined : /^https?:\/\/[^/?#]*(.*)$/is.exec(sent)?.[1]
+  const authority = sent.startsWith('/') ? undefined : /^https?:\/\/[^/?#]*/i.exec(sent)?.[0]
+  const absolute = authority === undefined ? undefined : sent.slice(authority.length)
   let url = absolute ?? sent
   if (absolute !== undefined && !url.startsWith('/')) url = `/${url}`
   const fragment = url.indexOf('#')

@@ -39,7 +39,7 @@ export type Origin = Pick<URL, 'hostname' | 'port' | 'protocol'>
 /**
  * A policy for the addresses that the server may call. It is applied twice, because a name may resolve to another
  * address later: when a URL is registered, by {@link permits}, and for each call, by {@link hostCheck} and {@link
- * lookupFor}. Some addresses are refused whatever the lists say: `ALWAYS_REFUSED`, and the server's own listeners.
+ * lookupFor}. The lists cannot permit `ALWAYS_REFUSED` and the server's own listeners.
  */
 export class AddressPolicy {
   /** Resolves names, without a check of the addresses. */

@@ -116,7 +116,7 @@ export class OutboundTarget {
   readonly url: string
   /** The value of the header Host. */
   readonly host: string
-  /** Checks the address before each call through a proxy, which connects by itself; undefined if each connection does that. */
+  /** Checks the address before each call through a proxy, which makes the connection; undefined if each connection is checked. */
   readonly permittedNow: (() => Promise<boolean>) | undefined
   readonly #hostPermitted: () => boolean
   readonly #origin: string

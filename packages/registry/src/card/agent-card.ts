@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 
-import { AgentInstanceSchema, INSTANCE_ID_FORM } from '../agent-instances.ts'
+import { AgentInstanceSchema, INSTANCE_ID_FORM } from './agent-instance.ts'
 
 /** The form of an agent_id: 2 to 128 characters of a-z, 0-9 and -; no - at the beginning or the end. */
 export const AGENT_ID_PATTERN = '^[a-z0-9][a-z0-9-]{0,126}[a-z0-9]$'

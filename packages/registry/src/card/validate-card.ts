@@ -4,7 +4,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 import { compileLater, isJsonObject, MAX_JSON_DEPTH } from '@signalbox/http-kit'
 
 import { agentUrl } from '../agent-addresses.ts'
-import { INSTANCE_ID_FORM, isInstanceId } from '../agent-instances.ts'
+import { INSTANCE_ID_FORM, isInstanceId } from './agent-instance.ts'
 import { RegistryError } from '../errors.ts'
 import type { SubmittedCard } from './agent-card.ts'
 import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'

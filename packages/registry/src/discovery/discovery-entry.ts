@@ -4,8 +4,8 @@ import type { KeyedEntry } from '@signalbox/broker-core/internal'
 import { compileLater } from '@signalbox/http-kit'
 import { Type } from 'typebox'
 
-import type { InstanceRecord, StoredInstance } from '../agent-instances.ts'
-import { isInstanceId, isStored, seenAt, stored } from '../agent-instances.ts'
+import type { InstanceRecord, StoredInstance } from '../card/agent-instance.ts'
+import { isInstanceId, isStored, seenAt, stored } from '../card/agent-instance.ts'
 import type { StoredCard } from '../card/agent-card.ts'
 import { AgentCardSchema, SEALED_MEMBER } from '../card/agent-card.ts'
 

@@ -3,7 +3,7 @@ import { isJsonObject, jsonHeadersProblem, parseJson } from '@signalbox/http-kit
 import type { HttpRequest, Refusal } from '@signalbox/http-kit'
 
 import type { RegistrationName } from '../agent-instances.ts'
-import { INSTANCE_ID_FORM, isInstanceId } from '../agent-instances.ts'
+import { INSTANCE_ID_FORM, isInstanceId } from '../card/agent-instance.ts'
 import { shown } from '../card/card-problems.ts'
 import { cardSizeProblem, invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
 import type { RegistryErrorCode } from '../errors.ts'
