@@ -31,7 +31,8 @@ export interface EmbeddedEngine extends Engine, AsyncDisposable {
 }
 
 /**
- * Starts the parts of the next {@link openEmbeddedEngine} that do not depend on its options; the store is not touched. Call it early in a start that has other work, which then runs at the same time.
+ * Starts the parts of the next {@link openEmbeddedEngine} that do not depend on its options; the store is not touched.
+ * Call it early in a start that has other work, which then runs at the same time.
  */
 export function prepareEmbeddedEngine(): void {
   prepareWriterThread()

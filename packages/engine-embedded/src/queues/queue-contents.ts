@@ -12,8 +12,8 @@ const PAGE = 128
 
 /**
  * Returns the first messages of a queue, or from a sequence on, that are neither leased nor expired, from memory if
- * possible. `queue` is
- * undefined if the queue has no data in memory.
+ * possible.
+ * @param queue undefined if the queue has no data in memory
  */
 export function peekQueue(
   reader: QueueReader,
