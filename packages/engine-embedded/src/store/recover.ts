@@ -5,7 +5,7 @@ import { existsSync, renameSync, rmSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 import { EmbeddedEngineError } from '../errors.ts'
-import { openSource } from './backup.ts'
+import { openSource } from './copy-source.ts'
 import { makeFolder, storeFiles, syncPath } from './files.ts'
 import type { MessageTable } from './message-rows.ts'
 import { CHANNEL, KEY, MESSAGE_TABLES, parseTags, SEQUENCE } from './message-rows.ts'
