@@ -1,7 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import type { TaskHandling, Tool, ToolContext, ToolOutcome } from '../../packages/connector-mcp/src/tools/tool.ts'
 import { tasksRequired } from '../../packages/connector-mcp/src/wire/capabilities.ts'

@@ -1,7 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
-import { NameResolver } from '@signalbox/http-kit'
+import { NameResolver } from '@signalbox/http-kit/internal'
 import { AuditLog } from '@signalbox/management-api/fastify'
 
 import { openSigningKeys } from './agents/agent-routes.ts'

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { derivedLimits } from '@signalbox/http-kit'
+import { derivedLimits } from '@signalbox/http-kit/internal'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { describe, expect, test } from 'vitest'
 

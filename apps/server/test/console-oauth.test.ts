@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-import { resolveBySystem } from '@signalbox/http-kit'
+import { resolveBySystem } from '@signalbox/http-kit/internal'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'

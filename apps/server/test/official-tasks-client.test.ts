@@ -8,7 +8,7 @@ import {
 import type { JsonValue } from '@modelcontextprotocol/ext-tasks/core'
 import { CallToolResultV2Schema, isTaskStatusNotificationV2 } from '@modelcontextprotocol/ext-tasks/core/v2'
 import { encodeText } from '@signalbox/broker-core'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 
 import type { RunningServer } from '../src/server.ts'

@@ -1,14 +1,9 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome, RequestHead } from '@signalbox/http-kit'
-import {
-  JSON_RPC_CODES,
-  JsonRpcError,
-  jsonRpcErrorText,
-  JsonRpcExchange,
-  SSE_HEADERS,
-  successText,
-} from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome } from '@signalbox/http-kit'
+import type { RequestHead } from '@signalbox/http-kit/internal'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { jsonRpcErrorText, JsonRpcExchange, SSE_HEADERS, successText } from '@signalbox/http-kit/internal'
 
 import type { Cards } from './cards/cards.ts'
 import { asNative, NativeError } from './native/errors.ts'

@@ -1,6 +1,6 @@
 import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
-import { createConnector } from '@signalbox/http-kit'
+import { createConnector } from '@signalbox/http-kit/internal'
 
 import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aDependencies } from './handler.ts'

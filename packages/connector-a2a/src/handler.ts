@@ -2,20 +2,19 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { Admitted, ConnectionCaller, HttpRequest, HttpResponse, JsonRpcMessage, Steps } from '@signalbox/http-kit'
+import type { ConnectionCaller, HttpRequest, HttpResponse, JsonRpcMessage, Steps } from '@signalbox/http-kit'
+import type { Admitted } from '@signalbox/http-kit/internal'
+import { JSON_RPC_CODES, JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import {
   Endpoint,
   failureHook,
   InFlight,
-  JSON_RPC_CODES,
   jsonHeadersProblem,
-  JsonRpcError,
   LARGE_BODY_BYTES,
   MAX_JSON_KEYS,
-  parseJsonRpc,
   refuseBody,
   scanJsonRpc,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 import { AgentConnections, isAgentId } from '@signalbox/registry'
 
 import { A2aExchange } from './a2a-exchange.ts'

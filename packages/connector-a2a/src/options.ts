@@ -3,14 +3,8 @@ import { readFileSync } from 'node:fs'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions } from '@signalbox/broker-core/internal'
 import type { ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
-import {
-  anonymousAuthenticator,
-  CONNECTOR_OPTION_TYPES,
-  DEFAULT_MAX_BODY_BYTES,
-  derivedLimits,
-  readPublicUrl,
-  SSE_KEEPALIVE_MS,
-} from '@signalbox/http-kit'
+import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import { CONNECTOR_OPTION_TYPES, derivedLimits, readPublicUrl } from '@signalbox/http-kit/internal'
 import type { AgentRegistry } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 

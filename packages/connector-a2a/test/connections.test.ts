@@ -1,4 +1,5 @@
-import { AdmissionControl, HeldBytes } from '@signalbox/http-kit'
+import { AdmissionControl } from '@signalbox/http-kit'
+import { HeldBytes } from '@signalbox/http-kit/internal'
 import { AgentAddressPolicy, AgentConnections, AgentTarget } from '@signalbox/registry'
 import { until } from '@signalbox/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import { CallEnded, HttpExchange, restRefusal, SseStream, TextParts } from '@signalbox/http-kit'
+import { CallEnded, HttpExchange, SseStream } from '@signalbox/http-kit'
+import { restRefusal, TextParts } from '@signalbox/http-kit/internal'
 import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
 import { CeError, toCeError } from './errors.ts'

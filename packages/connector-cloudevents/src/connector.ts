@@ -2,6 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import { checkBroker } from '@signalbox/broker-core/internal'
+import { Surface } from '@signalbox/http-kit'
 import {
   AnswerRelay,
   createConnector,
@@ -9,8 +10,7 @@ import {
   LARGE_BODY_BYTES,
   PendingRequests,
   quietHook,
-  Surface,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 import type { Call, Connector, HttpRequest, HttpResponse, Route } from '@signalbox/http-kit'
 
 import { CeExchange } from './ce-exchange.ts'

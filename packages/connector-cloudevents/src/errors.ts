@@ -1,8 +1,8 @@
 import { isBrokerError, RESERVED_PREFIX } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
 import { isWebhookFailure } from '@signalbox/broker-core/ports'
-import { parameterProblemsText } from '@signalbox/http-kit'
-import type { ParameterProblem } from '@signalbox/http-kit'
+import { parameterProblemsText } from '@signalbox/http-kit/internal'
+import type { ParameterProblem } from '@signalbox/http-kit/internal'
 
 /** The errors of this connector, each with its HTTP status and its cause. */
 export const CE_ERRORS = {

@@ -1,6 +1,8 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { ConnectorOptions, HttpRequest, OptionRules, Resolved } from '@signalbox/http-kit'
-import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import type { ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
+import type { OptionRules, Resolved } from '@signalbox/http-kit/internal'
+import { SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions } from '@signalbox/http-kit/internal'
 
 import type { PushSubscriptions } from './push/push-subscriptions.ts'
 

@@ -1,4 +1,5 @@
-import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { internalError, isJsonObject } from '@signalbox/http-kit/internal'
 
 import { CallEnded } from './calls.ts'
 import type { McpExchange } from './mcp-exchange.ts'

@@ -1,6 +1,6 @@
 import type { Entry } from '@signalbox/broker-core/internal'
 import { OrderedSet } from '@signalbox/broker-core/internal'
-import { InFlight } from '@signalbox/http-kit'
+import { InFlight } from '@signalbox/http-kit/internal'
 
 /** A running tool call, as the rest of the connector sees it. */
 export interface RunningCall {

@@ -1,7 +1,8 @@
 import type { Broker } from '@signalbox/broker-core'
 import { checkBroker } from '@signalbox/broker-core/internal'
 import type { Connector, FetchContext, HttpHandler } from '@signalbox/http-kit'
-import { createConnector, serveFetch } from '@signalbox/http-kit'
+import { serveFetch } from '@signalbox/http-kit'
+import { createConnector } from '@signalbox/http-kit/internal'
 
 import { McpEndpoint } from './handler.ts'
 import { answerMetadata } from './oauth.ts'

@@ -11,21 +11,19 @@ import type {
   JsonRpcMessage,
   JsonRpcRequest,
   Route,
-  ScannedMessage,
   SseStream,
   Steps,
 } from '@signalbox/http-kit'
+import type { ScannedMessage } from '@signalbox/http-kit/internal'
+import { JSON_RPC_CODES, JsonRpcError, Surface } from '@signalbox/http-kit'
 import {
-  JSON_RPC_CODES,
   jsonHeadersProblem,
-  JsonRpcError,
   LARGE_BODY_BYTES,
   MCP_LOCAL_HOSTS,
   OpenStreams,
   quietHook,
   scanJsonRpc,
-  Surface,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 
 import { callKey, Calls } from './calls.ts'
 import type { EventMethods } from './events/event-methods.ts'

@@ -1,21 +1,20 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
-import type { HttpRequest, HttpResponse, JsonObject, JsonRpcMessage, RequestHead, Unsettled } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse, JsonObject, JsonRpcMessage, Unsettled } from '@signalbox/http-kit'
+import type { RequestHead } from '@signalbox/http-kit/internal'
+import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import {
   authenticationFailed,
   BodyRefused,
   errorText,
   eventText,
-  JSON_RPC_CODES,
-  JsonRpcError,
   jsonRpcErrorText,
   JsonRpcExchange,
   SSE_HEADERS,
-  SseStream,
   successText,
   TextParts,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 
 import type { McpOutcome } from './hooks.ts'
 import type { ProtectedResource } from './oauth.ts'

@@ -1,14 +1,8 @@
 import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
-import type { JsonObject, JsonRpcRequest, ScannedMessage } from '@signalbox/http-kit'
-import {
-  idKey,
-  isIdText,
-  isJsonObject,
-  JSON_RPC_CODES,
-  JsonRpcError,
-  MAX_JSON_KEYS,
-  memberText,
-} from '@signalbox/http-kit'
+import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
+import type { ScannedMessage } from '@signalbox/http-kit/internal'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { idKey, isIdText, isJsonObject, MAX_JSON_KEYS, memberText } from '@signalbox/http-kit/internal'
 
 import type { CallRetry } from './request-state.ts'
 import type { Tool } from './tools/tool.ts'

@@ -2,7 +2,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { PolicyAction } from '@signalbox/broker-core'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
-import { AuthenticationError, refuseBody, scopeOf, SCOPES } from '@signalbox/http-kit'
+import { AuthenticationError, scopeOf, SCOPES } from '@signalbox/http-kit'
+import { refuseBody } from '@signalbox/http-kit/internal'
 
 import type { Tool } from './tools/tool.ts'
 

@@ -1,8 +1,10 @@
 import { readFileSync } from 'node:fs'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { ConnectorOptions, OptionRules, Resolved } from '@signalbox/http-kit'
-import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import type { ConnectorOptions } from '@signalbox/http-kit'
+import type { OptionRules, Resolved } from '@signalbox/http-kit/internal'
+import { SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
+import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions } from '@signalbox/http-kit/internal'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import { McpEvents } from './events/mcp-events.ts'

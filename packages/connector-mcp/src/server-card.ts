@@ -1,7 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { BaseUrl, HttpRequest, HttpResponse } from '@signalbox/http-kit'
-import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, readPublicUrl } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
+import type { BaseUrl } from '@signalbox/http-kit/internal'
+import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, readPublicUrl } from '@signalbox/http-kit/internal'
 
 import type { ServerInfo } from './wire/revision.ts'
 import { SUPPORTED_VERSIONS } from './wire/revisions.ts'

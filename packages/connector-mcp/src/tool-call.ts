@@ -1,7 +1,8 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { Entry } from '@signalbox/broker-core/internal'
 import type { HttpRequest, JsonObject, RequestHold, Settlements } from '@signalbox/http-kit'
-import { hopsOf, idKey, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, idKey } from '@signalbox/http-kit/internal'
 
 import type { AgentDirectory } from './agent-directory.ts'
 import { answerFailure, answerTimeout, CallProgress } from './call-answer.ts'

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { addressOf, AdmissionControl, derivedLimits, HeldBytes, networkOf, TrustedProxies } from '../src/index.ts'
+import { AdmissionControl, TrustedProxies } from '../src/index.ts'
+import { addressOf, derivedLimits, HeldBytes, networkOf } from '../src/internal.ts'
 import { ConnectionCaller } from '../src/surface/endpoint.ts'
 
 async function addressBy(proxies: TrustedProxies, headers: Record<string, string>): Promise<string> {

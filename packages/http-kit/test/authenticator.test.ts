@@ -5,7 +5,6 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import {
   anonymousAuthenticator,
   AuthenticationError,
-  authenticationFailed,
   bearerAuthenticator,
   hasRole,
   isRole,
@@ -13,6 +12,7 @@ import {
   scopeOf,
   SCOPES,
 } from '../src/index.ts'
+import { authenticationFailed } from '../src/internal.ts'
 import type { Identity, OAuthTokenOptions, Role } from '../src/index.ts'
 import { ecKey, file, pem, request, token } from './support/tokens.ts'
 

@@ -6,7 +6,7 @@ import { connect } from 'node:net'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { errorText, jsonHeadersProblem, readBody, refuseBody } from '../src/index.ts'
+import { errorText, jsonHeadersProblem, readBody, refuseBody } from '../src/internal.ts'
 
 async function serve(listener: (request: IncomingMessage, response: ServerResponse) => void): Promise<{
   server: Server

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { CORS_DEFAULTS, JSON_RPC_CODES, LOCAL_HOSTS, MCP_LOCAL_HOSTS, SSE_KEEPALIVE_MS } from '../src/index.ts'
+import { CORS_DEFAULTS, JSON_RPC_CODES, SSE_KEEPALIVE_MS } from '../src/index.ts'
+import { LOCAL_HOSTS, MCP_LOCAL_HOSTS } from '../src/internal.ts'
 
 test('JSON-RPC codes - the numbers are the specification’s', () => {
   expect(JSON_RPC_CODES).toEqual({

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 
-import { FairTurns } from '../src/index.ts'
+import { FairTurns } from '../src/internal.ts'
 
 /** Blocks the event loop, as dear work does. */
 function block(ms: number): void {

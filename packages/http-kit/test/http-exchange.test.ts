@@ -6,16 +6,8 @@ import { connect as connectTls } from 'node:tls'
 
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import {
-  AdmissionControl,
-  escapedSize,
-  forEveryOrigin,
-  hopsOf,
-  hopsProblem,
-  LongBytes,
-  TextParts,
-  withVary,
-} from '../src/index.ts'
+import { AdmissionControl } from '../src/index.ts'
+import { escapedSize, forEveryOrigin, hopsOf, hopsProblem, LongBytes, TextParts, withVary } from '../src/internal.ts'
 import { servePlain } from './support/plain-surface.ts'
 import type { PlainExchange } from './support/plain-surface.ts'
 

@@ -3,23 +3,21 @@ import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
+import { JsonRpcError, parseJsonRpc, Refusal } from '../src/index.ts'
 import {
   allSteps,
   BodyRefused,
   errorText,
   idKey,
-  JsonRpcError,
   jsonRpcErrorText,
   MAX_JSON_KEYS,
   MAX_JSON_PARTS,
   parseJson,
   memberText,
-  parseJsonRpc,
   readRequestId,
-  Refusal,
   scanJsonRpc,
   successText,
-} from '../src/index.ts'
+} from '../src/internal.ts'
 
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 

@@ -3,7 +3,8 @@ import { Buffer } from 'node:buffer'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { allSteps, elementTexts, isJson, JsonRpcError, memberText, parseJson, parseJsonRpc } from '../src/index.ts'
+import { JsonRpcError, parseJsonRpc } from '../src/index.ts'
+import { allSteps, elementTexts, isJson, memberText, parseJson } from '../src/internal.ts'
 
 test('scan - the elements of an array are its source texts, with any contents', () => {
   expect(elementTexts('[ ]')).toEqual([])

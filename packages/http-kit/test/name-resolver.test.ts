@@ -5,7 +5,7 @@ import type { NameServer } from '@signalbox/testkit/name-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { NameResolver } from '../src/index.ts'
+import { NameResolver } from '../src/internal.ts'
 import { FairTurns } from '../src/names/fair-turns.ts'
 
 interface Bench {

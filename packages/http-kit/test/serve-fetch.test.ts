@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 
 import type { HttpHandler, HttpRequest, HttpResponse } from '../src/index.ts'
-import { readBody, serveFetch, SseStream } from '../src/index.ts'
+import { serveFetch, SseStream } from '../src/index.ts'
+import { readBody } from '../src/internal.ts'
 
 const echo: HttpHandler = (request, response) =>
   readBody(request, 1000, (refusal, body) => {

@@ -7,7 +7,8 @@ import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { SseEnd, SseOptions } from '../src/index.ts'
-import { eventText, OpenStreams, SseStream } from '../src/index.ts'
+import { SseStream } from '../src/index.ts'
+import { eventText, OpenStreams } from '../src/internal.ts'
 
 /** A server that hands each response to the test. */
 async function serve(onResponse: (response: ServerResponse) => void): Promise<number> {

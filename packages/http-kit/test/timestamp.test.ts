@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 
-import { parseTimestamp, timestampRefusal } from '../src/index.ts'
+import { parseTimestamp, timestampRefusal } from '../src/internal.ts'
 
 test.each([
   // What JavaScript, Python, Go, Java, PHP, .NET, date(1) and forms in browsers write.

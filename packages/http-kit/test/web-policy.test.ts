@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 
-import { CORS_DEFAULTS, fastifyCorsOptions, MCP_LOCAL_HOSTS, originPolicy, parseTrustedOrigins } from '../src/index.ts'
+import { CORS_DEFAULTS, fastifyCorsOptions, originPolicy, parseTrustedOrigins } from '../src/index.ts'
+import { MCP_LOCAL_HOSTS } from '../src/internal.ts'
 import type { CorsSettings } from '../src/index.ts'
 
 const mcp = originPolicy('auto', { alsoLocal: MCP_LOCAL_HOSTS })

@@ -8,7 +8,7 @@ import {
   LONG_TEXT_BYTES,
   parseJsonInSteps,
   TextParts,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 import type { Unsettled } from '@signalbox/http-kit'
 import { takeOver } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'

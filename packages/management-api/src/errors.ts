@@ -1,7 +1,8 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
-import { parameterProblemsText, problemsText } from '@signalbox/http-kit'
-import type { ArgumentProblem, ParameterProblem, Role } from '@signalbox/http-kit'
+import { parameterProblemsText, problemsText } from '@signalbox/http-kit/internal'
+import type { Role } from '@signalbox/http-kit'
+import type { ArgumentProblem, ParameterProblem } from '@signalbox/http-kit/internal'
 
 /**
  * The errors of this listener: the HTTP status and the condition of each. A valid request that

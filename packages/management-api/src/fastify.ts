@@ -1,5 +1,6 @@
 import type { BrokerObserver } from '@signalbox/broker-core'
-import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, failureHook, Settlements } from '@signalbox/http-kit'
+import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
+import { failureHook } from '@signalbox/http-kit/internal'
 import type { Authenticator, Connector, HttpRequest } from '@signalbox/http-kit'
 import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'

@@ -1,6 +1,7 @@
 import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
-import { compileArguments, compileQuery } from '@signalbox/http-kit'
-import type { ArgumentRule, RequestHold, Settlement } from '@signalbox/http-kit'
+import { compileArguments, compileQuery } from '@signalbox/http-kit/internal'
+import type { RequestHold, Settlement } from '@signalbox/http-kit'
+import type { ArgumentRule } from '@signalbox/http-kit/internal'
 import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from './access/operator-admission.ts'

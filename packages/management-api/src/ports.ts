@@ -2,7 +2,8 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Authorization, Broker, BrokerHandle, Routing } from '@signalbox/broker-core'
 import type { WebhookSubscription } from '@signalbox/broker-core/ports'
-import type { HttpResponse, Identity, RequestHold, Settlement, TextParts } from '@signalbox/http-kit'
+import type { HttpResponse, Identity, RequestHold, Settlement } from '@signalbox/http-kit'
+import type { TextParts } from '@signalbox/http-kit/internal'
 
 import type { ReadAgentCalls } from './history/histories.ts'
 

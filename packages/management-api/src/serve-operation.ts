@@ -1,4 +1,4 @@
-import { compileQuery } from '@signalbox/http-kit'
+import { compileQuery } from '@signalbox/http-kit/internal'
 import type { Settlement } from '@signalbox/http-kit'
 import { takeOver } from '@signalbox/http-kit/fastify'
 import type { FastifyReply, FastifyRequest } from 'fastify'

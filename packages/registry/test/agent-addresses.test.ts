@@ -3,7 +3,7 @@ import { createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { networkInterfaces } from 'node:os'
 
-import { NameResolver } from '@signalbox/http-kit'
+import { NameResolver } from '@signalbox/http-kit/internal'
 import { openNameServer } from '@signalbox/testkit/name-server'
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'

@@ -14,7 +14,7 @@ export type { WebhookHooks, WebhookOptions } from './options.ts'
 export { abuseProtection } from './safety/handshakes.ts'
 export { EndpointPolicy } from './safety/endpoint-policy.ts'
 export type { EndpointPolicyOptions } from './safety/endpoint-policy.ts'
-export { KEY_BYTES, openKeyFile } from '@signalbox/http-kit'
+export { KEY_BYTES, openKeyFile } from '@signalbox/http-kit/internal'
 export {
   WEBHOOK_ERRORS,
   WEBHOOK_SOURCES as SOURCE_TYPES,

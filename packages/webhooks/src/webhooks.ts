@@ -11,7 +11,7 @@ import type {
   WebhookSubscription,
   WebhookSubscriptions,
 } from '@signalbox/broker-core/ports'
-import { SecretBox } from '@signalbox/http-kit'
+import { SecretBox } from '@signalbox/http-kit/internal'
 
 import type { TestResult } from './delivery/attempt.ts'
 import { sendTest } from './delivery/attempt.ts'

@@ -1,4 +1,4 @@
-import { MAX_JSON_PARTS } from '@signalbox/http-kit'
+import { MAX_JSON_PARTS } from '@signalbox/http-kit/internal'
 import { toolCall } from '@signalbox/testkit/mcp-client'
 
 import type { Answer, Caller } from '../attack/callers.ts'

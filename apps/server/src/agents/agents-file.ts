@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util'
 
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, watchFiles } from '@signalbox/http-kit'
+import { watchFiles } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { AgentRegistry, RegistryCaller } from '@signalbox/registry'
 import { isAgentId } from '@signalbox/registry'
 

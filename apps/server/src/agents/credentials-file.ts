@@ -1,4 +1,5 @@
-import { isJsonObject, watchFiles } from '@signalbox/http-kit'
+import { watchFiles } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { OperatorCredentials, OperatorCredentialsOf } from '@signalbox/registry'
 import { CREDENTIALS_FORM, isAgentCredentials } from '@signalbox/registry'
 

@@ -5,7 +5,7 @@ import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import { readSmallFileSync } from '@signalbox/broker-core/internal'
 import { AgentRequests } from '@signalbox/connector-a2a'
 import type { ResolveHost } from '@signalbox/http-kit'
-import { openKeyFile } from '@signalbox/http-kit'
+import { openKeyFile } from '@signalbox/http-kit/internal'
 import type { AgentInstanceStatus, AgentsPort, AuditLog } from '@signalbox/management-api'
 import type {
   AgentCard,

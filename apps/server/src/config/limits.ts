@@ -1,4 +1,5 @@
-import { DEFAULT_LIMITS, derivedLimits } from '@signalbox/http-kit'
+import { DEFAULT_LIMITS } from '@signalbox/http-kit'
+import { derivedLimits } from '@signalbox/http-kit/internal'
 
 import { count, group, integer } from './setting-types.ts'
 

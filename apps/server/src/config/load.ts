@@ -1,4 +1,5 @@
-import { NameResolver, readPublicUrl, TrustedProxies } from '@signalbox/http-kit'
+import { TrustedProxies } from '@signalbox/http-kit'
+import { NameResolver, readPublicUrl } from '@signalbox/http-kit/internal'
 import { Parse } from 'typebox/schema'
 
 import { defaultMaxChannels } from '../engine/engine-settings.ts'

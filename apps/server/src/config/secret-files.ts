@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 
 import { messageOf, readSmallFileSync } from '@signalbox/broker-core/internal'
-import { secretIn } from '@signalbox/http-kit'
+import { secretIn } from '@signalbox/http-kit/internal'
 
 import type { Setting, SettingValue } from './settings.ts'
 import { SETTINGS } from './settings.ts'

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { AuthenticationRequest, HttpRequest, Identity, TrustedProxies } from '@signalbox/http-kit'
-import { addressOf } from '@signalbox/http-kit'
+import { addressOf } from '@signalbox/http-kit/internal'
 
 import type { Logger } from '../logging/logger.ts'
 import { peerName } from '../security/tls.ts'

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 
-import { networkOf } from '@signalbox/http-kit'
+import { networkOf } from '@signalbox/http-kit/internal'
 
 import type { NotifySecurity } from '../security/events.ts'
 import { Refusals } from '../security/tls.ts'

@@ -2,7 +2,8 @@ import { isDeepStrictEqual } from 'node:util'
 
 import type { Caller, LimitsOfCaller } from '@signalbox/broker-core'
 import type { FrontDoor, LimitEvent } from '@signalbox/http-kit'
-import { AdmissionControl, ANONYMOUS_ACCOUNT, half, TrustedProxies, watchFiles } from '@signalbox/http-kit'
+import { AdmissionControl, TrustedProxies, watchFiles } from '@signalbox/http-kit'
+import { ANONYMOUS_ACCOUNT, half } from '@signalbox/http-kit/internal'
 import type { RegistryCaller } from '@signalbox/registry'
 import { agentShares } from '@signalbox/registry'
 

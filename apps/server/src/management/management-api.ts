@@ -2,7 +2,8 @@ import { BrokerError } from '@signalbox/broker-core'
 import type { A2aConnector } from '@signalbox/connector-a2a'
 import type { McpOperations } from '@signalbox/connector-mcp'
 import type { Authenticator, ResolveHost } from '@signalbox/http-kit'
-import { JSON_RPC_CODES, JsonRpcError, resolveBySystem, TextParts } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { resolveBySystem, TextParts } from '@signalbox/http-kit/internal'
 import type {
   AgentCallsPort,
   AuditLog,

@@ -1,7 +1,7 @@
 import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
 import type { EventTypeOptions } from '@signalbox/connector-mcp/events'
 import { eventWebhookFormat } from '@signalbox/connector-mcp/events'
-import { argumentProblems, isJsonObject, problemsText } from '@signalbox/http-kit'
+import { argumentProblems, isJsonObject, problemsText } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 

@@ -2,7 +2,7 @@ import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import type { McpCardOptions, McpOAuthOptions, TaskOptions } from '@signalbox/connector-mcp'
 import { brokerTaskStore } from '@signalbox/connector-mcp'
 import type { EventTypeOptions, EventWebhooks, McpEvents } from '@signalbox/connector-mcp/events'
-import { readPublicUrl } from '@signalbox/http-kit'
+import { readPublicUrl } from '@signalbox/http-kit/internal'
 
 import type { Config } from '../config/schema.ts'
 import type { ServerFrontDoor } from '../limits/front-door.ts'

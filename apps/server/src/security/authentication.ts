@@ -1,11 +1,11 @@
 import type { AuthenticationRequest, Authenticator, Identity, KeyOptions, ResolveHost } from '@signalbox/http-kit'
 import {
-  addressOf,
   anonymousAuthenticator,
   anonymousOperator,
   AuthenticationError,
   bearerAuthenticator,
 } from '@signalbox/http-kit'
+import { addressOf } from '@signalbox/http-kit/internal'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'

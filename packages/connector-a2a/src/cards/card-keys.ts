@@ -2,7 +2,8 @@ import type { KeyObject } from 'node:crypto'
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 
 import type { JsonObject } from '@signalbox/http-kit'
-import { canonicalJson, isJsonObject, readJson, watchFiles } from '@signalbox/http-kit'
+import { watchFiles } from '@signalbox/http-kit'
+import { canonicalJson, isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 /** A key that signs cards. */
 export interface CardKey {

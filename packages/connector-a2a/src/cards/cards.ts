@@ -1,7 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { BaseUrl, HttpRequest, HttpResponse, JsonObject, PublicDocument } from '@signalbox/http-kit'
-import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse, JsonObject } from '@signalbox/http-kit'
+import type { BaseUrl, PublicDocument } from '@signalbox/http-kit/internal'
+import { answerDocument, baseUrlOf, etagOf, forEveryOrigin, refuseBody, withVary } from '@signalbox/http-kit/internal'
 import type { AgentCard } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 

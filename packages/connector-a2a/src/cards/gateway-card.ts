@@ -1,5 +1,5 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import { withoutUnsafeLinks } from '@signalbox/registry'
 
 import { defined, nonEmptyText, nonEmptyTexts, objectsOf, without, withoutEmpty } from './card-members.ts'

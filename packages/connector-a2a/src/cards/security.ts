@@ -1,4 +1,4 @@
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 
 import { defined, objectsOf } from './card-members.ts'

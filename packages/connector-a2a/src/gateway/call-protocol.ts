@@ -1,7 +1,8 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import { internalError, isJsonObject, JSON_RPC_CODES, JsonRpcError, memberText, parseJson } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { internalError, isJsonObject, memberText, parseJson } from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'

@@ -1,6 +1,7 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, HttpRequest, JsonRpcNotification } from '@signalbox/http-kit'
-import { hopsOf, InFlight, internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, InFlight, internalError } from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'

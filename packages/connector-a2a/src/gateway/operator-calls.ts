@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
-import type { HttpResponse, InFlight } from '@signalbox/http-kit'
+import type { HttpResponse } from '@signalbox/http-kit'
+import type { InFlight } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import { isAgentId } from '@signalbox/registry'
 

@@ -1,6 +1,7 @@
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
 import type { JsonRpcError } from '@signalbox/http-kit'
-import { internalError, isJsonObject, JSON_RPC_CODES, parseJson, readJson } from '@signalbox/http-kit'
+import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { internalError, isJsonObject, parseJson, readJson } from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { AgentAnswer, CallProtocol } from '../gateway/call-protocol.ts'

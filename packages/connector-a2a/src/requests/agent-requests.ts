@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
-import type { HeldBytes, RequestHold } from '@signalbox/http-kit'
+import type { RequestHold } from '@signalbox/http-kit'
+import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { hasRole } from '@signalbox/http-kit'
 
 import type { AgentQueryMode, WireRequest } from './agent-query.ts'

@@ -1,8 +1,10 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, Endpoint, HttpRequest, HttpResponse, RequestHead } from '@signalbox/http-kit'
-import { allSteps, isJsonObject, jsonHeadersProblem, JsonRpcError, LARGE_BODY_BYTES } from '@signalbox/http-kit'
+import type { ConnectionCaller, HttpRequest, HttpResponse } from '@signalbox/http-kit'
+import type { Endpoint, RequestHead } from '@signalbox/http-kit/internal'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { allSteps, isJsonObject, jsonHeadersProblem, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import type { ErrorAnswer, NativeParts } from '../a2a-exchange.ts'
 import { A2aExchange } from '../a2a-exchange.ts'

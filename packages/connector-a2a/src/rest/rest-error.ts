@@ -1,5 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES } from '@signalbox/http-kit'
+import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import { A2A_REASONS, ERROR_INFO, errorDetails } from '../native/errors.ts'
 import { translateError } from '../wire/index.ts'

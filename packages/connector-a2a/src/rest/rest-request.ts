@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject, Steps } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError, MAX_JSON_DEPTH, parseJsonInSteps } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, MAX_JSON_DEPTH, parseJsonInSteps } from '@signalbox/http-kit/internal'
 
 import type { Operation } from '../wire/index.ts'
 import { METHODS, parseForTranslation, protoName } from '../wire/index.ts'

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import { errorText, isJsonObject, memberText } from '@signalbox/http-kit'
+import { errorText, isJsonObject, memberText } from '@signalbox/http-kit/internal'
 
 import { errorDetails, limitDetails } from '../native/errors.ts'
 import { agentRestError, restErrorText } from '../rest/rest-error.ts'

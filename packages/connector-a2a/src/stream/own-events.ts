@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, memberText, parseJson } from '@signalbox/http-kit'
+import { isJsonObject, memberText, parseJson } from '@signalbox/http-kit/internal'
 
 import { ANY_KEYS, memberOf } from '../wire/index.ts'
 import type { ServerSentEvent } from './event-reader.ts'

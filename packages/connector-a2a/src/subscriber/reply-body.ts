@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
 
-import type { HeldBytes } from '@signalbox/http-kit'
+import type { HeldBytes } from '@signalbox/http-kit/internal'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { refusedReply } from '../requests/agent-reply.ts'
 

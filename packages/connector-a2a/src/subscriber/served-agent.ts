@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type { HeldBytes, InFlight } from '@signalbox/http-kit'
+import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
 import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import type { AgentAuthorization, AgentCard, AgentTarget } from '@signalbox/registry'
 import { CredentialsError } from '@signalbox/registry'

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 /** A number as its source text. `JSON.stringify` prints it unchanged. */
 interface RawNumber {

@@ -1,6 +1,6 @@
 import type { AgentCard } from '@a2a-js/sdk'
 import { canonicalizeAgentCard } from '@a2a-js/sdk'
-import { canonicalJson } from '@signalbox/http-kit'
+import { canonicalJson } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 

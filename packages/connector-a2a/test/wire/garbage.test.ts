@@ -1,4 +1,5 @@
-import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 

@@ -17,7 +17,7 @@ import { LegacyJsonRpcTransport } from '@a2a-js/sdk/compat/v0_3/client'
 import { LegacyJsonRpcTransportHandler } from '@a2a-js/sdk/compat/v0_3/server'
 import type { A2ARequestHandler } from '@a2a-js/sdk/server'
 import { ServerCallContext } from '@a2a-js/sdk/server'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import type { Operation } from '../../src/wire/index.ts'
 import { METHODS } from '../../src/wire/index.ts'

@@ -12,7 +12,7 @@ import {
   scanJsonInSteps,
   scanLimits,
   TextParts,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 
 /** The member of an event's JSON form that contains the body, and its type. `none` is an event without data. */
 export type DataForm = 'none' | 'json' | 'text' | 'base64'

@@ -1,5 +1,5 @@
 import type { ChannelType, Message } from '@signalbox/broker-core'
-import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit'
+import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit/internal'
 
 import { bodyMembers, dataMember } from './data-form.ts'
 import type { AttributeType } from './attributes.ts'

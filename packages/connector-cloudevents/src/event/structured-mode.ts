@@ -2,7 +2,8 @@ import { Buffer, isUtf8 } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
-import type { ExceededLimit, MemberSink, ScanLimits, Steps } from '@signalbox/http-kit'
+import type { Steps } from '@signalbox/http-kit'
+import type { ExceededLimit, MemberSink, ScanLimits } from '@signalbox/http-kit/internal'
 import {
   elementTexts,
   isJson,
@@ -12,7 +13,7 @@ import {
   readJson,
   scanJsonInSteps,
   scanLimits,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 
 import { CeError } from '../errors.ts'
 import {

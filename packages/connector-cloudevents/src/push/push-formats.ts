@@ -1,6 +1,6 @@
 import type { ChannelType, Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import { allSteps } from '@signalbox/http-kit'
+import { allSteps } from '@signalbox/http-kit/internal'
 
 import { bodyKind } from '../event/data-form.ts'
 import { cloudEventText, outgoingAttributes } from '../event/event-text.ts'

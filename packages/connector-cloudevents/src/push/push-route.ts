@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { BrokerError, decodeText, isReservedChannel } from '@signalbox/broker-core'
 import { assertChannelName, CesqlParseError, compileCesql } from '@signalbox/broker-core/internal'
-import { compileArguments, isoTime, parseJson, problemsText } from '@signalbox/http-kit'
+import { compileArguments, isoTime, parseJson, problemsText } from '@signalbox/http-kit/internal'
 
 import { CeError } from '../errors.ts'
 import { CE_PUSH_FORMATS } from './push-formats.ts'

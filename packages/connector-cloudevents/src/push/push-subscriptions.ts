@@ -5,7 +5,7 @@ import type {
   WebhookSubscription,
   WebhookSubscriptions,
 } from '@signalbox/broker-core/ports'
-import { compileQuery } from '@signalbox/http-kit'
+import { compileQuery } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { invalidParameters } from '../errors.ts'

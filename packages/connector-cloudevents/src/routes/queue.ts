@@ -1,13 +1,13 @@
 import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
+import { CallEnded } from '@signalbox/http-kit'
 import {
   ANSWER_LEASE_MS,
-  CallEnded,
   leaseForAnswer,
   LONG_TEXT_BYTES,
   messageSizeInJson,
   settlementOf,
   TextParts,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { invalidParameters } from '../errors.ts'

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 
 import { decodeText } from '@signalbox/broker-core'
 import type { Reply, RequestType } from '@signalbox/broker-core'
-import { readJson } from '@signalbox/http-kit'
+import { readJson } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { longEventText } from '../event/event-text.ts'

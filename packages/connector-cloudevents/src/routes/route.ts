@@ -1,6 +1,7 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
-import { compileQuery } from '@signalbox/http-kit'
-import type { AnswerRelay, HttpRequest, Identity, PendingRequests, Settlements } from '@signalbox/http-kit'
+import { compileQuery } from '@signalbox/http-kit/internal'
+import type { HttpRequest, Identity, Settlements } from '@signalbox/http-kit'
+import type { AnswerRelay, PendingRequests } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static, TObject } from 'typebox'
 

@@ -1,6 +1,6 @@
 import type { EventsStoreStart, Message, Subscription } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
-import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit'
+import { parseTimestamp, timestampRefusal } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { CeError, invalidParameters, toCeError } from '../errors.ts'

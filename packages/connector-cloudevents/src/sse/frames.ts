@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import type { ChannelType, Message } from '@signalbox/broker-core'
 import type { SseEvent } from '@signalbox/http-kit'
-import { eventText as sseText, TextParts } from '@signalbox/http-kit'
+import { eventText as sseText, TextParts } from '@signalbox/http-kit/internal'
 
 import { longEventText } from '../event/event-text.ts'
 

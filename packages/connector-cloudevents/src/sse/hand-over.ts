@@ -1,6 +1,6 @@
 import type { ReplyInput, RequestMessage, RequestType } from '@signalbox/broker-core'
 
-import type { AwaitedReply, PendingRequests } from '@signalbox/http-kit'
+import type { AwaitedReply, PendingRequests } from '@signalbox/http-kit/internal'
 import type { Feed } from './feed.ts'
 import type { SseFrame } from './frames.ts'
 import { requestFrame } from './frames.ts'

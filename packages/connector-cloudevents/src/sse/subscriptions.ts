@@ -1,6 +1,6 @@
 import type { ChannelType } from '@signalbox/broker-core'
 import type { SseStream } from '@signalbox/http-kit'
-import { OpenStreams } from '@signalbox/http-kit'
+import { OpenStreams } from '@signalbox/http-kit/internal'
 
 import { CeError } from '../errors.ts'
 

@@ -3,7 +3,8 @@ import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
 import type { WebhookErrorCode } from '@signalbox/broker-core/ports'
 import { isWebhookFailure } from '@signalbox/broker-core/ports'
-import { internalError, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { internalError } from '@signalbox/http-kit/internal'
 
 import type { EventsDialect, EventsErrorName } from '../wire/events-profile.ts'
 

@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { BrokerHandle, Message, StoredEvent, Subscription } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 import type { JsonRpcError, SseStream } from '@signalbox/http-kit'
-import { isoTime } from '@signalbox/http-kit'
+import { isoTime } from '@signalbox/http-kit/internal'
 
 import type { EventsNotification } from '../wire/events-profile.ts'
 import { eventsNotification } from '../wire/events-profile.ts'

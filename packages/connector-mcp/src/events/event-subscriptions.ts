@@ -2,7 +2,8 @@ import { createHash } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isWebhookFailure } from '@signalbox/broker-core/ports'
-import { canonicalJson, isoTime, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { canonicalJson, isoTime } from '@signalbox/http-kit/internal'
 
 import type { EventsDialect } from '../wire/events-profile.ts'
 import type { EventPosition } from './event-log.ts'

@@ -4,17 +4,16 @@ import type { BrokerHandle, Message, PolicyAction } from '@signalbox/broker-core
 import { decodeText } from '@signalbox/broker-core'
 import { assertChannelName, shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import {
   argument,
   bodyText,
   compileArguments,
   isJsonObject,
   isoTime,
-  JSON_RPC_CODES,
-  JsonRpcError,
   parseJson,
   problemsText,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 

@@ -4,7 +4,7 @@ import { randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ChannelType, Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
 import type { NewWebhookSubscription, WebhookFailure, WebhookSubscription } from '@signalbox/broker-core/ports'
-import { isJsonObject, readJson } from '@signalbox/http-kit'
+import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 import {
   challengeIn,

@@ -1,5 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { messageSizeInJson } from '@signalbox/http-kit'
+import { messageSizeInJson } from '@signalbox/http-kit/internal'
 
 import type { Occurrence } from '../wire/events-profile.ts'
 import { cursorOf, EventLog, positionAfter } from './event-log.ts'

@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { pauseAfter } from '@signalbox/broker-core/internal'
-import { internalError, JsonRpcError } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { internalError } from '@signalbox/http-kit/internal'
 
 import type { InputNeeded, ToolOutcome } from '../tools/tool.ts'
 import { resultMembers } from '../tools/tool.ts'

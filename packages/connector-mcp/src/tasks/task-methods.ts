@@ -1,6 +1,8 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, HeldBytes, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
-import { hopsOf, internalError, JsonRpcError } from '@signalbox/http-kit'
+import type { ConnectionCaller, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
+import type { HeldBytes } from '@signalbox/http-kit/internal'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { hopsOf, internalError } from '@signalbox/http-kit/internal'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 import type { McpExchange } from '../mcp-exchange.ts'

@@ -1,6 +1,6 @@
 import { decodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import { compileLater } from '@signalbox/http-kit'
+import { compileLater } from '@signalbox/http-kit/internal'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
-import { hopsProblem, isJsonObject, memberText, parseJson } from '@signalbox/http-kit'
+import { hopsProblem, isJsonObject, memberText, parseJson } from '@signalbox/http-kit/internal'
 
 import type { AgentDirectory, AgentReply } from '../agent-directory.ts'
 import { agentNotFound } from './agents.ts'

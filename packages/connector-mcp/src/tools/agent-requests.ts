@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 
-import type { ArgumentProblem, JsonObject } from '@signalbox/http-kit'
-import { argument, isJsonObject, parseJson, shownValue } from '@signalbox/http-kit'
+import type { JsonObject } from '@signalbox/http-kit'
+import type { ArgumentProblem } from '@signalbox/http-kit/internal'
+import { argument, isJsonObject, parseJson, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import type { AgentDirectory } from '../agent-directory.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { setImmediate as otherWork } from 'node:timers/promises'
 
 import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
-import { argument, shownValue } from '@signalbox/http-kit'
+import { argument, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import type { AgentCard, AgentDirectory, AgentFilter } from '../agent-directory.ts'

@@ -1,7 +1,13 @@
 import { Buffer } from 'node:buffer'
 
 import type { MessageContent, ResultLimit } from '@signalbox/broker-core'
-import { LONG_TEXT_BYTES, longMessageShape, messageShape, messageSizeInJson, TextParts } from '@signalbox/http-kit'
+import {
+  LONG_TEXT_BYTES,
+  longMessageShape,
+  messageShape,
+  messageSizeInJson,
+  TextParts,
+} from '@signalbox/http-kit/internal'
 
 import type { ToolOutcome } from './tool.ts'
 

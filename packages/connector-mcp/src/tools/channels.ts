@@ -1,5 +1,5 @@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
-import { argument } from '@signalbox/http-kit'
+import { argument } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineTool, READS } from './define-tool.ts'

@@ -1,5 +1,6 @@
-import type { ArgumentProblem, ArgumentRule } from '@signalbox/http-kit'
-import { compileArguments, JSON_RPC_CODES, JsonRpcError, problemsText } from '@signalbox/http-kit'
+import type { ArgumentProblem, ArgumentRule } from '@signalbox/http-kit/internal'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { compileArguments, problemsText } from '@signalbox/http-kit/internal'
 import type { Static, TObject } from 'typebox'
 
 import { brokerFailure } from './broker-failures.ts'

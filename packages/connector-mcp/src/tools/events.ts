@@ -1,6 +1,6 @@
 import type { StoredEvent } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import { argument, isoTime, parseTimestamp, shownValue } from '@signalbox/http-kit'
+import { argument, isoTime, parseTimestamp, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import type { ResultNote } from './answer-size.ts'

@@ -1,8 +1,8 @@
 import type { QueueDelivery, SettleResult } from '@signalbox/broker-core'
 import { encodeText, isReservedChannel } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
-import type { ArgumentProblem } from '@signalbox/http-kit'
-import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit'
+import type { ArgumentProblem } from '@signalbox/http-kit/internal'
+import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'

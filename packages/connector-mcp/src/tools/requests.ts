@@ -1,6 +1,6 @@
 import type { BrokerHandle, Reply, RequestType } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { argument, bodyText } from '@signalbox/http-kit'
+import { argument, bodyText } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { withoutSubscriber } from './broker-failures.ts'

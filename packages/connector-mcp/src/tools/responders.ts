@@ -1,7 +1,7 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type { AwaitedReply } from '@signalbox/http-kit'
-import { AnswerRelay, argument, isoTime, messageShape, PendingRequests } from '@signalbox/http-kit'
+import type { AwaitedReply } from '@signalbox/http-kit/internal'
+import { AnswerRelay, argument, isoTime, messageShape, PendingRequests } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'

@@ -1,6 +1,6 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
 import type { JsonObject, RequestHold } from '@signalbox/http-kit'
-import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit'
+import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit/internal'
 
 import type { AgentDirectory } from '../agent-directory.ts'
 

@@ -1,5 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import { MCP_CODES } from './2026-07-28.ts'
 import { declaresEvents, eventsCapabilities } from './events-profile.ts'

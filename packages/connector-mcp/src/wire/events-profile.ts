@@ -1,5 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JsonRpcError } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 /**
  * The extension Events on the wire. Its error codes, capability keys and the meaning of `webhook-id` differ between

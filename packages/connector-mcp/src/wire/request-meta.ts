@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 import { shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject, JsonRpcMessage } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import { MCP_CODES } from './2026-07-28.ts'
 import type { ClientCapabilities } from './capabilities.ts'

@@ -7,8 +7,10 @@ import type { TlsOptions } from 'node:tls'
 
 import { onTestFinished } from 'vitest'
 
-import type { Admitted, EndpointOptions, Refusal } from '../../src/index.ts'
-import { anonymousAuthenticator, Endpoint, HttpExchange } from '../../src/index.ts'
+import type { Refusal } from '../../src/index.ts'
+import type { Admitted, EndpointOptions } from '../../src/internal.ts'
+import { anonymousAuthenticator, HttpExchange } from '../../src/index.ts'
+import { Endpoint } from '../../src/internal.ts'
 
 /** A surface whose protocol is a line of text. */
 export class PlainExchange extends HttpExchange {

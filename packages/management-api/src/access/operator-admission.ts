@@ -1,16 +1,10 @@
 import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import { addressOf, Endpoint, hasRole, HttpExchange } from '@signalbox/http-kit'
-import type {
-  ConnectionCaller,
-  EndpointOptions,
-  Identity,
-  Refusal,
-  Role,
-  TextParts,
-  Unsettled,
-} from '@signalbox/http-kit'
+import { hasRole, HttpExchange } from '@signalbox/http-kit'
+import { addressOf, Endpoint } from '@signalbox/http-kit/internal'
+import type { ConnectionCaller, Identity, Refusal, Role, Unsettled } from '@signalbox/http-kit'
+import type { EndpointOptions, TextParts } from '@signalbox/http-kit/internal'
 import type { FastifyRequest, onRequestHookHandler } from 'fastify'
 
 import type { AuditLog } from '../audit/audit-log.ts'

@@ -1,5 +1,5 @@
 import type { ChannelType } from '@signalbox/broker-core'
-import { argument } from '@signalbox/http-kit'
+import { argument } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 /** The channel of the audit log. Every engine stores, replicates and retains it. */

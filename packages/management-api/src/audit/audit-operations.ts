@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { decodeText } from '@signalbox/broker-core'
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 import { channelListMatcher } from '@signalbox/broker-core/internal'
-import { argument, parseTimestamp } from '@signalbox/http-kit'
+import { argument, parseTimestamp } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import { Check } from 'typebox/schema'
 

@@ -1,5 +1,5 @@
 import type { ChannelInfo } from '@signalbox/broker-core'
-import { argument, isoTime } from '@signalbox/http-kit'
+import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

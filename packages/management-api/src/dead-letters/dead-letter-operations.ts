@@ -1,5 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { argument } from '@signalbox/http-kit'
+import { argument } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { ManagementError, messageNotFound } from '../errors.ts'

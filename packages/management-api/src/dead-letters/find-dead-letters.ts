@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import type { BrokerHandle, ChannelInfo } from '@signalbox/broker-core'
 import { inTurns } from '@signalbox/broker-core/internal'
-import { isoTime } from '@signalbox/http-kit'
+import { isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

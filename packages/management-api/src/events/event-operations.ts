@@ -1,5 +1,5 @@
 import { encodeText } from '@signalbox/broker-core'
-import { argument, isoTime } from '@signalbox/http-kit'
+import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineAction, ofType, STRICT } from '../operation.ts'

@@ -1,6 +1,6 @@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
 import type { ChannelType } from '@signalbox/broker-core'
-import { argument, isoTime, parseTimestamp } from '@signalbox/http-kit'
+import { argument, isoTime, parseTimestamp } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

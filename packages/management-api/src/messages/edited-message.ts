@@ -2,8 +2,8 @@ import { Buffer } from 'node:buffer'
 
 import type { Tags } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import { argument, shownValue } from '@signalbox/http-kit'
-import type { ArgumentProblem } from '@signalbox/http-kit'
+import { argument, shownValue } from '@signalbox/http-kit/internal'
+import type { ArgumentProblem } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { StoredMessage } from './stored-messages.ts'
 

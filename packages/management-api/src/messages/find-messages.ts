@@ -4,7 +4,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText } from '@signalbox/broker-core'
 import { messageSize, Pace } from '@signalbox/broker-core/internal'
 
-import { messageSizeInJson } from '@signalbox/http-kit'
+import { messageSizeInJson } from '@signalbox/http-kit/internal'
 
 import { firstBytes, newestFirst, oldestFirst } from './stored-messages.ts'
 import type { ShownMessage } from './shown-message.ts'

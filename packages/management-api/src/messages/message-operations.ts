@@ -1,5 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { argument, parseTimestamp } from '@signalbox/http-kit'
+import { argument, parseTimestamp } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { invalidParameters, messageNotFound } from '../errors.ts'

@@ -1,6 +1,6 @@
 import type { QueueMessage, Tags } from '@signalbox/broker-core'
-import { isoTime, longBodyText, longMessageShape, messageSizeInJson } from '@signalbox/http-kit'
-import type { LongBytes } from '@signalbox/http-kit'
+import { isoTime, longBodyText, longMessageShape, messageSizeInJson } from '@signalbox/http-kit/internal'
+import type { LongBytes } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import process from 'node:process'
 import type { Duplex } from 'node:stream'
 
-import { compileQuery } from '@signalbox/http-kit'
+import { compileQuery } from '@signalbox/http-kit/internal'
 import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
 import type * as WebSockets from 'ws'
 import type { WebSocket, WebSocketServer } from 'ws'

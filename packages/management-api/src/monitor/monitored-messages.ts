@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { CHANNEL_TYPES, subscriptionPatternProblem } from '@signalbox/broker-core'
 import type { ChannelType, OutgoingMessage } from '@signalbox/broker-core'
 import { channelMatcher } from '@signalbox/broker-core/internal'
-import { argument, bodyText } from '@signalbox/http-kit'
+import { argument, bodyText } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

@@ -1,6 +1,6 @@
 import { encodeText, isReservedChannel } from '@signalbox/broker-core'
 import type { QueueDelivery, QueueMessage } from '@signalbox/broker-core'
-import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit'
+import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { answerLimit, messageCount, queueMessage, queueMessageData } from '../messages/shown-message.ts'

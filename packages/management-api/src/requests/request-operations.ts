@@ -1,6 +1,6 @@
 import { encodeText } from '@signalbox/broker-core'
 import type { Reply, RequestType, Tags } from '@signalbox/broker-core'
-import { argument, bodyText, isoTime } from '@signalbox/http-kit'
+import { argument, bodyText, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { ManagementError } from '../errors.ts'

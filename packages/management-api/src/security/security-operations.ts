@@ -9,7 +9,8 @@ import {
 } from '@signalbox/broker-core'
 import type { Policy, PolicyAction, ResourceType } from '@signalbox/broker-core'
 import { isWildcardPattern, ruleText, shownText } from '@signalbox/broker-core/internal'
-import { hasRole, isoTime, ROLES } from '@signalbox/http-kit'
+import { hasRole, ROLES } from '@signalbox/http-kit'
+import { isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

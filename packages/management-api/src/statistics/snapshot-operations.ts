@@ -1,6 +1,6 @@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
 import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
-import { argument, isoTime } from '@signalbox/http-kit'
+import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineManagementRoute, STRICT } from '../operation.ts'

@@ -1,7 +1,7 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
 import { channelListMatcher } from '@signalbox/broker-core/internal'
-import { argument, isoTime } from '@signalbox/http-kit'
+import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 

@@ -1,4 +1,4 @@
-import type { TextParts } from '@signalbox/http-kit'
+import type { TextParts } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { ManagementError } from '../errors.ts'

@@ -1,4 +1,4 @@
-import { isoTime } from '@signalbox/http-kit'
+import { isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { ManagementError } from '../errors.ts'

@@ -1,4 +1,4 @@
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 export const INSTANCE_ID_FORM = '1 to 128 characters of A-Z, a-z, 0-9, ., _ and -, beginning with a letter or a digit'

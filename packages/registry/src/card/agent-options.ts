@@ -1,5 +1,5 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import { agentUrl } from '../agent-addresses.ts'
 import type { CredentialKind } from '../credentials/agent-credentials.ts'

@@ -1,6 +1,6 @@
 import { codePoint, controlCharacterIn, shownText } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 import { Check } from 'typebox/schema'

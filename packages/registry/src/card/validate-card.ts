@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import type { JsonObject } from '@signalbox/http-kit'
-import { compileLater, isJsonObject, MAX_JSON_DEPTH } from '@signalbox/http-kit'
+import { compileLater, isJsonObject, MAX_JSON_DEPTH } from '@signalbox/http-kit/internal'
 
 import { agentUrl } from '../agent-addresses.ts'
 import { INSTANCE_ID_FORM, isInstanceId } from './agent-instance.ts'

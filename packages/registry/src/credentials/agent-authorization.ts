@@ -1,5 +1,5 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import { readJson, SecretBox } from '@signalbox/http-kit'
+import { readJson, SecretBox } from '@signalbox/http-kit/internal'
 import type { OutboundConnections } from '@signalbox/http-kit/internal'
 
 import type { StoredCard } from '../card/agent-card.ts'

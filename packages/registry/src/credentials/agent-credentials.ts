@@ -1,4 +1,4 @@
-import { compileLater, isJsonObject } from '@signalbox/http-kit'
+import { compileLater, isJsonObject } from '@signalbox/http-kit/internal'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
 

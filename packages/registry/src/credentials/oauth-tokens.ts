@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
-import { isJsonObject, readJson } from '@signalbox/http-kit'
+import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 import type { OutboundConnections } from '@signalbox/http-kit/internal'
 import { fetchDocument } from '@signalbox/http-kit/internal'
 

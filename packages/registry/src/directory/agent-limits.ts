@@ -1,4 +1,4 @@
-import { ANONYMOUS_ACCOUNT, derivedLimits, half, scanJson } from '@signalbox/http-kit'
+import { ANONYMOUS_ACCOUNT, derivedLimits, half, scanJson } from '@signalbox/http-kit/internal'
 
 import type { StoredCard } from '../card/agent-card.ts'
 import { RegistryError } from '../errors.ts'

@@ -1,7 +1,7 @@
 import type { StoredEvent, StoredEventInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { KeyedEntry } from '@signalbox/broker-core/internal'
-import { compileLater } from '@signalbox/http-kit'
+import { compileLater } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import type { InstanceRecord, StoredInstance } from '../card/agent-instance.ts'

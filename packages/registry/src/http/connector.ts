@@ -1,5 +1,5 @@
 import type { Connector } from '@signalbox/http-kit'
-import { createConnector } from '@signalbox/http-kit'
+import { createConnector } from '@signalbox/http-kit/internal'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryEndpoints } from './handler.ts'

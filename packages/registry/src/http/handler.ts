@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import { quietHook, Surface } from '@signalbox/http-kit'
+import { Surface } from '@signalbox/http-kit'
+import { quietHook } from '@signalbox/http-kit/internal'
 import type { HttpRequest, HttpResponse, Route } from '@signalbox/http-kit'
 
 import type { AgentRegistry } from '../agent-registry.ts'

@@ -1,5 +1,5 @@
 import { decodeText } from '@signalbox/broker-core'
-import { isJsonObject, jsonHeadersProblem, parseJson } from '@signalbox/http-kit'
+import { isJsonObject, jsonHeadersProblem, parseJson } from '@signalbox/http-kit/internal'
 import type { HttpRequest, Refusal } from '@signalbox/http-kit'
 
 import type { RegistrationName } from '../agent-instances.ts'

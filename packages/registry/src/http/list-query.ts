@@ -1,4 +1,4 @@
-import { compileQuery, parameterProblemsText } from '@signalbox/http-kit'
+import { compileQuery, parameterProblemsText } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { AGENT_ID_PATTERN } from '../card/agent-card.ts'

@@ -1,7 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import { isBrokerError } from '@signalbox/broker-core'
-import { HttpExchange, restRefusal } from '@signalbox/http-kit'
+import { HttpExchange } from '@signalbox/http-kit'
+import { restRefusal } from '@signalbox/http-kit/internal'
 import type { HttpRequest, HttpResponse, Refusal } from '@signalbox/http-kit'
 
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'

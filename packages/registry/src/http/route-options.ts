@@ -1,6 +1,7 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectorOptions, HttpRequest, OptionRules, Resolved } from '@signalbox/http-kit'
-import { CONNECTOR_OPTIONS, resolveOptions } from '@signalbox/http-kit'
+import type { ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
+import type { OptionRules, Resolved } from '@signalbox/http-kit/internal'
+import { CONNECTOR_OPTIONS, resolveOptions } from '@signalbox/http-kit/internal'
 
 /** The outcome of one HTTP request. */
 export type RegistryOutcome = 'success' | 'error' | 'limited' | 'unauthenticated' | 'origin_refused' | 'disconnected'

@@ -1,6 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { HttpRequest, Identity } from '@signalbox/http-kit'
-import { addressOf, hasRole } from '@signalbox/http-kit'
+import { hasRole } from '@signalbox/http-kit'
+import { addressOf } from '@signalbox/http-kit/internal'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { OutboundConnections } from '@signalbox/http-kit/internal'
 
 import { agentUrl } from '../agent-addresses.ts'

@@ -1,5 +1,5 @@
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, parseJson } from '@signalbox/http-kit'
+import { isJsonObject, parseJson } from '@signalbox/http-kit/internal'
 import type { OutboundConnections } from '@signalbox/http-kit/internal'
 import { fetchDocument } from '@signalbox/http-kit/internal'
 

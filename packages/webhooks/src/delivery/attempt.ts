@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
 import { messageOf } from '@signalbox/broker-core/internal'
-import type { SecretBox } from '@signalbox/http-kit'
+import type { SecretBox } from '@signalbox/http-kit/internal'
 import type { OpenRequests, OutboundTarget } from '@signalbox/http-kit/internal'
 
 import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '../format.ts'

@@ -2,7 +2,7 @@ import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 import type { KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { Nodes } from '@signalbox/broker-core/internal'
-import type { SecretBox } from '@signalbox/http-kit'
+import type { SecretBox } from '@signalbox/http-kit/internal'
 
 import type { WebhookFormat } from '../format.ts'
 import type { WebhookOptions } from '../options.ts'

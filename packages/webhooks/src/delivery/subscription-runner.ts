@@ -2,7 +2,7 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { SecretBox } from '@signalbox/http-kit'
+import type { SecretBox } from '@signalbox/http-kit/internal'
 import type { OutboundTarget } from '@signalbox/http-kit/internal'
 import { OpenRequests } from '@signalbox/http-kit/internal'
 

@@ -1,5 +1,6 @@
-import type { ListeningAddress, ResolveHost } from '@signalbox/http-kit'
-import { resolveBySystem } from '@signalbox/http-kit'
+import type { ResolveHost } from '@signalbox/http-kit'
+import type { ListeningAddress } from '@signalbox/http-kit/internal'
+import { resolveBySystem } from '@signalbox/http-kit/internal'
 import { AddressList, AddressPolicy } from '@signalbox/http-kit/internal'
 
 import { WebhookError } from '../errors.ts'

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 
-import { isJsonObject, JsonRpcError, readJson } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 
 import { agentAnswer } from '../../../../packages/connector-a2a/src/gateway/call-protocol.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 
-import { allSteps } from '@signalbox/http-kit'
+import { allSteps } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 
 import { CeError } from '../../../../packages/connector-cloudevents/src/errors.ts'

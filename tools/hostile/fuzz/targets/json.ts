@@ -1,15 +1,14 @@
 import { Buffer } from 'node:buffer'
 
+import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import {
   elementTexts,
   isIdText,
   isJsonObject,
-  JsonRpcError,
   memberText,
   parseJson,
-  parseJsonRpc,
   readRequestId,
-} from '@signalbox/http-kit'
+} from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 
 import { JSON_UNITS, jsonText } from '../grammar/json.ts'

@@ -9,8 +9,8 @@ import {
   originPolicy,
   parseTrustedOrigins,
   TrustedProxies,
-  WebPolicy,
 } from '@signalbox/http-kit'
+import { WebPolicy } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 
 import { fromFlags } from '../../../../apps/server/src/config/flags.ts'

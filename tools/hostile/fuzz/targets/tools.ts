@@ -1,5 +1,5 @@
 import type { AgentDirectory } from '@signalbox/connector-mcp'
-import { argumentProblems, compileQuery, parseTimestamp, problemsText } from '@signalbox/http-kit'
+import { argumentProblems, compileQuery, parseTimestamp, problemsText } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 import type { TObject } from 'typebox'
 import { Type } from 'typebox'

@@ -1,6 +1,6 @@
 import type { BrokerHandle, Message, MessageInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import { isJsonObject, readJson } from '@signalbox/http-kit'
+import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 /** Returns the channel for a stream's events, from the agent's node to the caller's. */
 export function streamChannel(streamId: string): string {

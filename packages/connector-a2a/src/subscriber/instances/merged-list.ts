@@ -2,7 +2,8 @@ import { Buffer } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError, jsonRpcErrorText, readJson } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, jsonRpcErrorText, readJson } from '@signalbox/http-kit/internal'
 
 import type { AgentQuery } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { isJsonObject, readJson } from '@signalbox/http-kit'
+import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 import { EventReader } from '../../stream/event-reader.ts'
 import { fromBytes } from '../../stream/native-events.ts'

@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import { isJsonObject } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import { A2A_CODES, errorDetails } from '../../native/errors.ts'
 import type { AgentQuery } from '../../requests/agent-query.ts'

@@ -1,4 +1,5 @@
-import { isJsonObject, JSON_RPC_CODES } from '@signalbox/http-kit'
+import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { AgentCard } from '@signalbox/registry'
 import { agentInstances, agentOptions, isRestOnly } from '@signalbox/registry'
 

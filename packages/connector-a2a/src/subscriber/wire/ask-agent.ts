@@ -2,7 +2,8 @@ import type { Buffer } from 'node:buffer'
 import { Readable } from 'node:stream'
 
 import { encodeText } from '@signalbox/broker-core'
-import { isJsonObject, JsonRpcError, readRequestId } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, readRequestId } from '@signalbox/http-kit/internal'
 
 import { isSuccess } from '../../gateway/call-protocol.ts'
 import { A2A_CODES } from '../../native/errors.ts'

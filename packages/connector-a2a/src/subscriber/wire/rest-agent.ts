@@ -1,6 +1,7 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, JSON_RPC_CODES, JsonRpcError, parseJson, readJson } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, parseJson, readJson } from '@signalbox/http-kit/internal'
 
 import { isSuccess } from '../../gateway/call-protocol.ts'
 import { A2A_REASONS, ERROR_INFO } from '../../native/errors.ts'

@@ -1,5 +1,6 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import { isJsonObject, JsonRpcError, jsonRpcErrorText, parseJson } from '@signalbox/http-kit'
+import { JsonRpcError } from '@signalbox/http-kit'
+import { isJsonObject, jsonRpcErrorText, parseJson } from '@signalbox/http-kit/internal'
 
 import { isRpcError } from '../../gateway/call-protocol.ts'
 import type { AgentQuery, WireRequest } from '../../requests/agent-query.ts'
