@@ -110,7 +110,7 @@ export default defineConfig(
       reporter: ['text-summary', 'json-summary'],
       // Of a run of all tests. Code that only child processes and threads run counts as not covered.
       // Raise them with the figures; they must not fall.
-      thresholds: { statements: 85, branches: 80, functions: 85, lines: 85 },
+      thresholds: { statements: 92, branches: 86, functions: 93, lines: 93 },
     },
   }),
 )

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Broker } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import { checkBroker } from '@signalbox/broker-core/internal'
 import { Surface } from '@signalbox/http-kit'
 import {
@@ -11,7 +11,7 @@ import {
   PendingRequests,
   quietHook,
 } from '@signalbox/http-kit/internal'
-import type { Call, Connector, HttpRequest, HttpResponse, Route } from '@signalbox/http-kit'
+import type { Call, Connector, HttpRequest, HttpResponse, Identity, Route } from '@signalbox/http-kit'
 
 import { CeExchange } from './ce-exchange.ts'
 import { contentMode, readEvents, unsupported } from './event/read-events.ts'
@@ -29,7 +29,7 @@ import {
 import type { PushSubscriptions, PushTarget } from './push/push-subscriptions.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
-import type { CeEnvironment, CeRoute } from './routes/route.ts'
+import type { CeEnvironment, CeRoute, CeRouteCall } from './routes/route.ts'
 import { Flusher } from './sse/feed.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
@@ -90,6 +90,36 @@ export function openCeConnector(broker: Broker, options: CeConnectorOptions): Op
 /** A route, and how the surface serves it. */
 interface ServedRoute extends Route<CeExchange, readonly IncomingEvent[]> {
   readonly method: string
+}
+
+/** A call as its route sees it. A class, because an object literal with a getter costs as much as reading an event. */
+class RouteCall implements CeRouteCall {
+  readonly broker: BrokerHandle
+  readonly identity: Identity
+  readonly account: string
+  readonly events: readonly IncomingEvent[]
+  readonly exchange: CeExchange
+  readonly environment: CeEnvironment
+  readonly #call: Call<CeExchange>
+
+  constructor(
+    call: Call<CeExchange>,
+    broker: BrokerHandle,
+    events: readonly IncomingEvent[],
+    environment: CeEnvironment,
+  ) {
+    this.broker = broker
+    this.identity = call.caller.identity
+    this.account = call.caller.account
+    this.events = events
+    this.exchange = call.exchange
+    this.environment = environment
+    this.#call = call
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal
+  }
 }
 
 /** The surface of the routes below `/ce` over a broker. */
@@ -176,7 +206,7 @@ class CeSurface {
         if (request.headers['content-length'] === undefined) this.#assertUseful(route, call, bytes.byteLength)
         return readEvents(contentMode(request.headers), request, bytes)
       },
-      run: async (call, events = []) => this.#run(route, call, events),
+      run: (call, events) => this.#run(route, call, events ?? []),
     }
   }
 
@@ -190,20 +220,9 @@ class CeSurface {
 
   async #run(route: CeRoute, call: Call<CeExchange>, events: readonly IncomingEvent[]): Promise<void> {
     const { environment } = this
-    const { caller, exchange } = call
-    const { identity, account } = caller
-    const broker = caller.handle(this.#broker)
-    const answer = await route.run(exchange.parameters, {
-      broker,
-      identity,
-      account,
-      events,
-      exchange,
-      environment,
-      get signal() {
-        return call.signal
-      },
-    })
+    const { exchange } = call
+    const running = new RouteCall(call, call.caller.handle(this.#broker), events, environment)
+    const answer = await route.run(exchange.parameters, running)
     if (answer !== undefined) exchange.answer(answer, environment.settlements)
   }
 
