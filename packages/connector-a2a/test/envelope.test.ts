@@ -202,7 +202,7 @@ test('A6, GW-6 - notification: it is forwarded, and answered 202 and empty, in e
   expect(new Set(host.finished.map(({ agentId, status, errorCode }) => `${agentId} ${status} ${errorCode}`))).toEqual(
     new Set(['good success undefined', 'dead success undefined', 'busy error -32603', 'unknown error -32002']),
   )
-  // Where it could never arrive, an error is told.
+  // A notification that can never arrive is answered with an error.
   expect(JSON.parse((await host.post('Not-An-Id', NOTE)).text)).toMatchObject({ id: null, error: { code: -32600 } })
   silent.script = always('{}')
   await silent.close()

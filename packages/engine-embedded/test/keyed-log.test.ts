@@ -197,7 +197,7 @@ test('keyed log - closing a follower ends the wait for an entry that never arriv
   await expect(waiting).resolves.toBeUndefined()
 })
 
-test('keyed log - every follower ends with what the writers were told, whatever the order of writes and failures', async () => {
+test('keyed log - every follower ends with the acknowledged writes, in any order of writes and failures', async () => {
   const key = fc.constantFrom('a', 'b', 'c')
   const step = fc.oneof(
     fc.record({ does: fc.constant('write' as const), key, value: fc.string() }),

@@ -88,7 +88,7 @@ test('group commit - an operation that is refused fails alone and leaves no gap'
 test('group commit - when SQLite rejects an operation, the others of its group are stored', async () => {
   await using folder = await Folder.make()
   await using engine = await folder.open()
-  // No caller within the types can do this; it stands for whatever SQLite may object to while a group is written. The
+  // The types forbid this call. It stands for any error of SQLite while a group is written. The
   // message is large, because small ones are packed, and cannot be invalid.
   const broken: string = JSON.parse('null')
   const outcomes = await Promise.allSettled([

@@ -198,7 +198,7 @@ test("R4 - held ids: after its agent expired an id stays its owner's, over a res
   const again = await node({ hooks })
   expect(failures).toEqual([])
   await expect(again.register(card('a1'), BOB)).rejects.toMatchObject(refusal)
-  // It is not registered, whoever asks.
+  // No caller sees it as registered.
   for (const caller of [ALICE, BOB]) {
     await expect(again.heartbeat('a1', caller)).rejects.toMatchObject({ code: 'AGENT_NOT_FOUND' })
     await expect(again.deregister('a1', caller)).rejects.toMatchObject({ code: 'AGENT_NOT_FOUND' })
