@@ -43,9 +43,20 @@ function text(value: CesqlValue | undefined): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** Splits a string into Unicode characters, which CESQL counts, not UTF-16 units. */
-function characters(value: CesqlValue | undefined): readonly string[] {
-  return Array.from(text(value))
+/** The Unicode characters of a string, which CESQL counts, not UTF-16 units. */
+interface Characters {
+  readonly length: number
+  slice(start: number, end?: number): string
+}
+
+const SURROGATE = /[\uD800-\uDFFF]/
+
+function characters(value: CesqlValue | undefined): Characters {
+  const units = text(value)
+  // Every unit is a character then. An array of the characters would take a hundred times as long.
+  if (!SURROGATE.test(units)) return units
+  const each = Array.from(units)
+  return { length: each.length, slice: (start, end) => each.slice(start, end).join('') }
 }
 
 function number(value: CesqlValue | undefined): number {
@@ -77,14 +88,14 @@ function trim(x: string): string {
 function left(run: CesqlRun, args: readonly CesqlValue[]): string {
   const count = number(args[1])
   if (count < 0) return fail(run, 'functionEvaluation', `LEFT cannot take ${count} characters`, text(args[0]))
-  return characters(args[0]).slice(0, count).join('')
+  return characters(args[0]).slice(0, count)
 }
 
 function right(run: CesqlRun, args: readonly CesqlValue[]): string {
   const count = number(args[1])
   if (count < 0) return fail(run, 'functionEvaluation', `RIGHT cannot take ${count} characters`, text(args[0]))
   const chars = characters(args[0])
-  return chars.slice(Math.max(0, chars.length - count)).join('')
+  return chars.slice(Math.max(0, chars.length - count))
 }
 
 function substring(run: CesqlRun, args: readonly CesqlValue[]): string {
@@ -97,7 +108,7 @@ function substring(run: CesqlRun, args: readonly CesqlValue[]): string {
   if (length < 0) return fail(run, 'functionEvaluation', `SUBSTRING cannot take ${length} characters`, '')
   if (position === 0) return ''
   const start = position > 0 ? position - 1 : chars.length + position
-  return chars.slice(start, start + length).join('')
+  return chars.slice(start, start + length)
 }
 
 function abs(run: CesqlRun, [x]: readonly CesqlValue[]): number {
