@@ -3,7 +3,14 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome } from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { jsonRpcErrorText, JsonRpcExchange, SSE_HEADERS, successText } from '@signalbox/http-kit/internal'
+import {
+  jsonRpcErrorText,
+  JsonRpcExchange,
+  LARGE_BODY_BYTES,
+  SSE_HEADERS,
+  successText,
+  TextParts,
+} from '@signalbox/http-kit/internal'
 
 import type { Cards } from './cards/cards.ts'
 import { asNative, NativeError } from './native/errors.ts'
@@ -220,7 +227,11 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   #json(status: number, text: string, moreHeaders?: OutgoingHttpHeaders): void {
-    if (this.begin() && !this.abandoned) this.send(status, this.#headers(moreHeaders), text)
+    if (!this.begin() || this.abandoned) return
+    const headers = this.#headers(moreHeaders)
+    // The bytes of the reply count for the caller until the answer is written.
+    if (text.length > LARGE_BODY_BYTES) this.sendLong(status, headers, TextParts.of(text))
+    else this.send(status, headers, text)
   }
 
   #headers(moreHeaders?: OutgoingHttpHeaders): OutgoingHttpHeaders {

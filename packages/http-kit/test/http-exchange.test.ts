@@ -137,3 +137,12 @@ test('hops - eight brokers are allowed, and an unknown number is not', () => {
   expect(hopsProblem(9)).toContain('9 brokers')
   expect(hopsProblem(Infinity)).toContain('an unknown number of brokers')
 })
+
+test('texts in parts - a long text is encoded in pieces, and no piece ends within a character', () => {
+  for (const shift of ['', 'x']) {
+    const text = shift + '🙂'.repeat(1_000_000)
+    const parts = TextParts.of(text)
+    expect(parts.byteLength).toBe(Buffer.byteLength(text))
+    expect(parts.toString() === text).toBe(true)
+  }
+})

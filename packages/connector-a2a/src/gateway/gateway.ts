@@ -1,7 +1,7 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, HttpRequest, JsonRpcNotification } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { hopsOf, InFlight, internalError } from '@signalbox/http-kit/internal'
+import { hopsOf, InFlight, internalError, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
@@ -78,7 +78,10 @@ export class Gateway {
       if (!this.#isKnown(agentId)) await this.#find(agentId, protocol)
       exchange.agentId = agentId
       const options = requestOptions(exchange, caller, timeoutMs, protocol)
-      protocol.answer(exchange, agentId, id, await this.#options.requests.request(agentId, body, options))
+      const reply = await this.#options.requests.request(agentId, body, options)
+      const answer = (): void => protocol.answer(exchange, agentId, id, reply)
+      if (reply.body.byteLength <= LARGE_BODY_BYTES) answer()
+      else await exchange.inOneTurn(answer)
     } catch (error) {
       this.#fail(exchange, error, { agentId, id, protocol })
     } finally {

@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { ByteBudget } from '@signalbox/http-kit'
+import { fairTurns, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import type { ServerSentEvent } from './event-reader.ts'
 import { CHUNK_BYTES, EventReader } from './event-reader.ts'
@@ -29,6 +30,8 @@ export interface AgentStreamOptions {
   readonly budget: NodeBudget
   /** Counts the bytes of an event that is being read, or that waits for credit. @default no counting */
   readonly held?: ByteBudget | undefined
+  /** The key of the caller's account, which takes turns with others for dear work. */
+  readonly account: string
   /** Aborting it interrupts the stream. For the shutdown of the node. */
   readonly signal?: AbortSignal | undefined
 }
@@ -76,6 +79,7 @@ export class AgentStream implements SenderOwner, Timed {
   readonly #timer: StreamTimer
   readonly #signal: AbortSignal | undefined
   readonly #held: EventBytes
+  readonly #account: string
   #state: State = 'opening'
   /** Reads the body; dropped with its unread bytes once the response is over. */
   #reader: Pick<EventReader, 'feed' | 'end' | 'pendingBytes'> | undefined
@@ -90,13 +94,14 @@ export class AgentStream implements SenderOwner, Timed {
   readonly #ended = Promise.withResolvers<AgentStreamEnd>()
   readonly #onAbort = (): void => this.#contain(() => this.onCancel())
 
-  constructor({ system, streamId, response, converter, limits, budget, held, signal }: AgentStreamOptions) {
+  constructor({ system, streamId, response, converter, limits, budget, held, account, signal }: AgentStreamOptions) {
     const resolved = resolveLimits(limits)
     this.#response = response
     this.#converter = converter ?? new OwnEvents(streamId)
     this.#link = new LinkSender({ system, streamId, limits: resolved, budget, owner: this })
     this.#timer = StreamTimer.for(resolved)
     this.#signal = signal
+    this.#account = account
     this.#held = new EventBytes(held)
     this.#reader = EVENT_STREAM.test(response.headers['content-type'] ?? '')
       ? new EventReader(resolved.maxEventBytes, (event) => this.#onEvent(event))
@@ -274,7 +279,9 @@ export class AgentStream implements SenderOwner, Timed {
   #responseOver(how: 'whole' | 'broken'): void {
     if (this.#responseEnd !== undefined || this.#state === 'delivering' || this.#state === 'over') return
     this.#responseEnd = how
-    if (this.#rest === undefined) this.#conclude()
+    if (this.#rest !== undefined) return
+    if ((this.#reader?.pendingBytes ?? 0) <= LARGE_BODY_BYTES) this.#conclude()
+    else fairTurns.run(this.#account, () => this.#contain(() => this.#conclude()))
   }
 
   /** Pushes the terminal event once the response is over and completely read. */

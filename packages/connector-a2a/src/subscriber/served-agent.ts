@@ -201,8 +201,9 @@ export class ServedAgent {
       const { events: response, converter } = result
       if (response !== undefined) {
         const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
-        const { held } = call
-        const stream = new AgentStream({ system, streamId, response, converter, limits, budget, held, signal })
+        const { held, query } = call
+        const { account } = query
+        const stream = new AgentStream({ system, streamId, response, converter, limits, budget, held, account, signal })
         relay = this.#relay(call, streamId, stream)
         relay.catch((error: unknown) => this.#node.failed(error))
       } else if (requesterGone.aborted && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)

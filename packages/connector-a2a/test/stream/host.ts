@@ -123,7 +123,15 @@ export async function openHost(agentUrl: string, options: HostOptions = {}): Pro
         return encodeAgentReply({ executed: true, error: '', status, body: Buffer.concat(chunks) })
       }
       relays++
-      const relay = new AgentStream({ system, streamId, response, limits, budget, signal: shutdown.signal }).run()
+      const relay = new AgentStream({
+        system,
+        streamId,
+        response,
+        limits,
+        budget,
+        account: 'test',
+        signal: shutdown.signal,
+      }).run()
       void relay.then((end) => {
         relays--
         relayEnds.push(end)

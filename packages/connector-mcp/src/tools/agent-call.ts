@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
 
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
-import { hopsProblem, isJsonObject, memberText, parseJson } from '@signalbox/http-kit/internal'
+import {
+  fairTurns,
+  hopsProblem,
+  isJsonObject,
+  LARGE_BODY_BYTES,
+  memberText,
+  parseJson,
+} from '@signalbox/http-kit/internal'
 
 import type { AgentDirectory, AgentReply } from '../agent-directory.ts'
 import { agentNotFound } from './agents.ts'
@@ -52,7 +59,12 @@ export async function forward(
         ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
       }),
     )
-    if (blocking || !reply.executed) return agentOutcome(agentId, counted(reply, context))
+    if (blocking || !reply.executed) {
+      const held = counted(reply, context)
+      if (held.body.byteLength <= LARGE_BODY_BYTES) return agentOutcome(agentId, held)
+      const { account, clientId } = context.broker.caller
+      return await fairTurns.turn(account ?? clientId, () => agentOutcome(agentId, held))
+    }
     return confirmation(`Request accepted for agent ${JSON.stringify(agentId)}; its reply will not be returned.`, {
       agent_id: agentId,
       accepted: true,

@@ -160,11 +160,20 @@ export abstract class HttpExchange {
   }
 
   /** Does dear work for the request in turns with other callers. The request counts until the work is done. */
-  async inTurns<T>(steps: Steps<T>): Promise<T> {
+  inTurns<T>(steps: Steps<T>): Promise<T> {
+    return this.#held((account) => fairTurns.steps(account, steps))
+  }
+
+  /** Does dear work for the request as {@link inTurns} does, in one piece. */
+  inOneTurn<T>(work: () => T): Promise<T> {
+    return this.#held((account) => fairTurns.turn(account, work))
+  }
+
+  async #held<T>(work: (account: string) => Promise<T>): Promise<T> {
     const hold = this.#hold
     hold?.retain()
     try {
-      return await fairTurns.steps(hold?.account.key ?? '', steps)
+      return await work(hold?.account.key ?? '')
     } finally {
       hold?.release()
     }

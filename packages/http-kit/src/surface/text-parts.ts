@@ -10,6 +10,9 @@ const PIECE_BYTES = 49_152
 /** The most bytes whose escapes are counted at once: a millisecond of work. */
 const COUNTED_BYTES = 786_432
 
+/** The most characters that are encoded at once: a millisecond of work. */
+const ENCODED_CHARACTERS = 786_432
+
 /** A tag or metadata of more characters is escaped in pieces. */
 const LONG_CHARACTERS = 4_096
 
@@ -110,6 +113,22 @@ export class TextParts {
     }
     text.#parts.push(new LaterParts(heldBytes, choose))
     return text
+  }
+
+  /** Returns a text that is encoded when it is written, a piece of work at a time. */
+  static of(text: string): TextParts {
+    return TextParts.later(text.length, function* () {
+      const parts = new TextParts()
+      for (let at = 0; at < text.length;) {
+        let end = at + ENCODED_CHARACTERS
+        // A surrogate pair is one character in UTF-8.
+        if (isLowSurrogate(text.charCodeAt(end))) end++
+        parts.add(Buffer.from(text.slice(at, end)))
+        at = end
+        yield
+      }
+      return parts
+    })
   }
 
   /**
@@ -265,6 +284,11 @@ export class TextParts {
   toString(): string {
     return Buffer.concat([...this.pieces()]).toString()
   }
+}
+
+/** `false` for NaN, past the end of a text. */
+function isLowSurrogate(code: number): boolean {
+  return code >= 0xdc00 && code <= 0xdfff
 }
 
 /** Returns the size of a text in a JSON string, without the quotes. */
