@@ -23,7 +23,7 @@ interface AttackOptions {
   readonly repeat: boolean
   /** The workspace whose server is attacked. @default the workspace of these tools */
   readonly checkout?: string | undefined
-  /** The cores of the server, and of the attackers and the other caller. @default any */
+  /** The core of the server's event loop, and that of the attackers and the other caller. @default any */
   readonly cores?: Cores | undefined
   readonly log: (line: string) => void
   /** Called with the reports so far, after each attack. */

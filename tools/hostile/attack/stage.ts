@@ -21,16 +21,19 @@ interface StageOptions {
   readonly kind: ServerKind
   /** The workspace whose server is attacked. @default the workspace of these tools */
   readonly checkout?: string | undefined
-  /** The cores of the server, and of the attackers and the other caller. @default any */
+  /** The core of the server's event loop, and that of the attackers and the other caller. @default any */
   readonly cores?: Cores | undefined
 }
 
+/** The other caller shares a core with the attackers and must not wait for them: it gets a real-time priority. */
+const HONEST_PRIORITY = ['chrt', '--rr', '1']
+
 /**
- * The other caller shares a core with the attackers and must not wait for them, and neither it nor the server may wait
- * for other programs of the machine: both get a real-time priority. Niceness has no effect between sessions.
+ * The server must not wait for other programs of the machine either, such as the attackers: it gets a low niceness and
+ * a session of its own, because niceness has no effect between sessions. A real-time priority would falsify the times:
+ * its threads would then keep a core for 100 ms, and the kernel would stop them for 50 ms in each second.
  */
-const HONEST_PRIORITY = ['chrt', '--rr', '2']
-const SERVER_PRIORITY = ['chrt', '--rr', '1']
+const SERVER_PRIORITY = ['setsid', 'bash', '-c', 'echo -15 > /proc/self/autogroup; exec nice -n -15 "$@"', 'bash']
 
 /**
  * Runs a command in a mount namespace with a control group of the second version that shows a limit of memory. Nothing
@@ -86,7 +89,7 @@ export class Stage implements AsyncDisposable {
     if (nats?.pid !== undefined) {
       // It starts on the core of the attackers, and a separate machine would not share it.
       if (cores !== undefined) pin(nats.pid, cores.measured, cores.load)
-      if (canRaise) succeeds(['chrt', '--rr', '--all-tasks', '--pid', '1', String(nats.pid)])
+      if (canRaise) succeeds(['renice', '-n', '-15', '-p', String(nats.pid)])
     }
     const files =
       attack.openFiles === undefined ? [] : ['bash', '-c', `ulimit -n ${attack.openFiles}; exec "$@"`, 'bash']
@@ -94,7 +97,6 @@ export class Stage implements AsyncDisposable {
       await startSignalbox({
         storePath: folder.join('store'),
         ...(checkout === undefined ? {} : { root: checkout }),
-        core: cores?.measured,
         env: {
           ...(nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }),
           ...(kind === 'guarded' ? guardedSettings(folder.path) : {}),
@@ -104,6 +106,8 @@ export class Stage implements AsyncDisposable {
         wrapper: [...(canRaise ? SERVER_PRIORITY : []), ...(canMount ? inContainer : []), ...files],
       }),
     )
+    // The event loop gets a core that the attackers do not use; the other threads of the server run where there is room.
+    if (cores !== undefined) succeeds(['taskset', '-cp', String(cores.measured), String(server.process.pid)])
     const honest = held.use(
       new MeasuredProcess({
         script: fileURLToPath(new URL('honest-caller.ts', import.meta.url)),
