@@ -10,6 +10,7 @@ import {
   LARGE_BODY_BYTES,
   PendingRequests,
   quietHook,
+  wholeBody,
 } from '@signalbox/http-kit/internal'
 import type { Call, Connector, HttpRequest, HttpResponse, Identity, Route } from '@signalbox/http-kit'
 
@@ -237,10 +238,7 @@ class CeSurface {
         }
         return Math.min(this.#options.maxBodyBytes, MAX_PUSH_BYTES)
       },
-      // oxlint-disable-next-line require-yield -- there is nothing to parse in steps
-      *read(_call, body) {
-        return body
-      },
+      read: wholeBody,
       run: async ({ caller, exchange }, body) => {
         // Webhooks are off by default, so the modules for subscriptions are loaded at the first call.
         const { pushCall } = await import('./push/push-route.ts')

@@ -99,5 +99,6 @@ export { answerDocument, etagOf, forEveryOrigin, withVary } from './surface/publ
 export type { PublicDocument } from './surface/public-document.ts'
 export { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from './surface/settlements.ts'
 export { eventText, SSE_HEADERS } from './surface/sse.ts'
+export { wholeBody } from './surface/surface.ts'
 export { escapedSize, LONG_TEXT_BYTES, LongBytes, TextParts } from './surface/text-parts.ts'
 export { LOCAL_HOSTS, MCP_LOCAL_HOSTS, WebPolicy } from './surface/web-policy.ts'

@@ -21,7 +21,7 @@ import { Settlements } from './settlements.ts'
 export interface Route<E extends HttpExchange, Input = unknown> {
   /** If `true`, requests are admitted during a shutdown too, because they help others to finish. @default never */
   whileClosing?(): boolean
-  /** `true` if the call ends at once when the surface closes, as a long poll does. @default false */
+  /** `true` if the call ends at once when the surface closes, and after it has, as a long poll does. @default false */
   readonly endsAtShutdown?: boolean
   /**
    * Checks the head of an admitted request. Returns the most bytes that its body may have; `undefined` discards the
@@ -44,8 +44,14 @@ export interface SurfaceOptions extends Omit<EndpointOptions, 'failed'> {
   readonly settleGraceMs?: number
   /** Ends the work of the connector that is not a call of {@link Surface.serve}, as the calls are ended. */
   drain?(graceMs: number): Promise<unknown>
-  /** Releases the parts of the connector after its last call. */
-  finish?(): Promise<void>
+  /** Releases the parts of the connector after its last call, within the rest of the time of {@link Surface.close}. */
+  finish?(graceMs: number): Promise<void>
+}
+
+/** Reads a body as it is, for a {@link Route} that parses nothing. */
+// oxlint-disable-next-line require-yield -- there is nothing to parse in steps
+export function* wholeBody(_call: Call, body: Buffer): Steps<Buffer> {
+  return body
 }
 
 /** Time for an ended call to answer, in ms. */
@@ -116,6 +122,7 @@ export class Surface {
   #run<E extends HttpExchange, Input>(call: Call<E, Input>, input: Input | undefined): void {
     const { exchange, route } = call
     if (exchange.answered) return
+    if (route.endsAtShutdown === true && this.#closed !== undefined) call.end('shutdown')
     const running = route.run(call, input)
     if (!(running instanceof Promise)) return
     this.#inFlight.begin()
@@ -144,8 +151,9 @@ export class Surface {
   }
 
   async #shutDown(graceMs: number): Promise<void> {
+    const deadline = performance.now() + graceMs
     await Promise.all([this.#endCalls(graceMs), this.#options.drain?.(graceMs)])
-    await this.#options.finish?.()
+    await this.#options.finish?.(Math.max(deadline - performance.now(), 0))
     await this.settlements.close(LAST_ANSWERS_MS)
   }
 
