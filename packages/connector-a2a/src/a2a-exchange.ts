@@ -93,6 +93,11 @@ export class A2aExchange extends JsonRpcExchange {
     this.#fail(error, id)
   }
 
+  override answerThrown(error: unknown): void {
+    if (!(error instanceof JsonRpcError)) throw error
+    this.fail(error, error.id ?? this.id)
+  }
+
   /** Answers a request whose headers do not allow its body, before the body is read. */
   failHeaders(problem: JsonRpcError): void {
     this.#guess(undefined)
@@ -200,14 +205,6 @@ export class A2aExchange extends JsonRpcExchange {
   /** Answers with a status and no body. */
   empty(status: number, headers?: OutgoingHttpHeaders): void {
     if (this.begin()) this.send(status, { ...this.moreHeaders, ...headers }, '')
-  }
-
-  /**
-   * Answers 405. The gateway checks the method first, so such a request is not counted as a request
-   * to an agent.
-   */
-  notAllowed(allowed: string): void {
-    if (this.begin()) this.sendRefusal(405, { ...this.moreHeaders, Allow: allowed }, '')
   }
 
   /**

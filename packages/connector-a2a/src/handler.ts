@@ -2,16 +2,22 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { ConnectionCaller, HttpRequest, HttpResponse, JsonRpcMessage, Steps } from '@signalbox/http-kit'
-import type { Admitted } from '@signalbox/http-kit/internal'
-import { JSON_RPC_CODES, JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, Surface } from '@signalbox/http-kit'
+import type {
+  Call,
+  ConnectionCaller,
+  HttpRequest,
+  HttpResponse,
+  JsonRpcMessage,
+  Route,
+  Steps,
+} from '@signalbox/http-kit'
 import {
-  Endpoint,
-  failureHook,
   InFlight,
   jsonHeadersProblem,
   LARGE_BODY_BYTES,
   MAX_JSON_KEYS,
+  quietHook,
   refuseBody,
   scanJsonRpc,
 } from '@signalbox/http-kit/internal'
@@ -44,6 +50,12 @@ export interface A2aDependencies {
   readonly requests: AgentRequests
 }
 
+/** A message for an agent, and the body that the agent gets. */
+interface A2aMessage {
+  readonly body: Buffer
+  readonly message: JsonRpcMessage
+}
+
 const BASE = '/a2a'
 const BASE_SEGMENTS = 1
 const STREAM = '/stream'
@@ -56,33 +68,24 @@ export class A2aEndpoint {
   readonly #options: ResolvedA2aOptions
   readonly #broker: Broker
   readonly #registry: AgentLookup
-  readonly #endpoint: Endpoint
+  readonly #surface: Surface
   readonly #rest: RestBinding
   readonly #stop = new AbortController()
-  readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined = undefined
-  #closed: Promise<void> | undefined
+  readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
   constructor({ broker, system, registry, requests }: A2aDependencies, options: ResolvedA2aOptions) {
-    const { hooks, bindHost, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
+    const { hooks, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
     this.#options = options
     this.#broker = broker
     this.#registry = registry
-    this.#endpoint = new Endpoint({
-      authenticator: options.authenticator,
-      trustedOrigins: options.trustedOrigins,
+    this.#surface = new Surface({
+      ...options,
       originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
-      bindHost,
-      frontDoor: options.frontDoor,
-      failed: failureHook(hooks),
+      drain: (graceMs) => this.gateway.close(graceMs),
+      finish: (graceMs) => this.#finish(graceMs),
     })
-    const failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
-    if (hooks.requestFinished !== undefined) {
-      this.#onFinished = (event) => {
-        try {
-          hooks.requestFinished?.(event)
-        } catch {}
-      }
-    }
+    const { failed } = this.#surface
+    this.#onFinished = quietHook(hooks.requestFinished?.bind(hooks))
     this.cards = new Cards({
       platform: options.platform,
       publicUrl: options.publicUrl,
@@ -103,7 +106,7 @@ export class A2aEndpoint {
       onFinished: this.#onFinished,
     })
     this.#rest = new RestBinding({
-      endpoint: this.#endpoint,
+      surface: this.#surface,
       broker,
       gateway: this.gateway,
       cards: this.cards,
@@ -117,7 +120,7 @@ export class A2aEndpoint {
         authorization: registry.authorization,
         maxResponseBytes: agentMaxResponseBytes,
         maxConcurrency: options.agentMaxConcurrency,
-        heldBytes: (account) => this.#endpoint.heldBytes(account),
+        heldBytes: (account) => this.#surface.heldBytes(account),
         replies: requests.replies,
         streamLimits,
         streamBudget: new NodeBudget(options.streamBudgetBytes),
@@ -167,7 +170,7 @@ export class A2aEndpoint {
     if (call !== undefined && (request.method === 'POST' || !path.endsWith('/'))) {
       const native = isNative ? { v03: call.v03, version: requestedVersion(request), cards: this.cards } : undefined
       const exchange = new A2aExchange(request, response, headers, this.#onFinished, native)
-      this.#admit('POST', exchange, (_exchange, caller) => this.#post(exchange, caller, call.agentId))
+      this.#surface.serve(exchange, request.method === 'POST' ? this.#call(call.agentId) : ['POST'])
     } else if (resource !== undefined) {
       this.#rest.serve(resource, request, response, headers)
     } else if (path === CARD_PATH.slice(1)) {
@@ -175,58 +178,44 @@ export class A2aEndpoint {
     } else if (path.endsWith(CARD_PATH)) {
       this.#card(path.slice(0, -CARD_PATH.length), request, response, headers)
     } else if (path.endsWith(STREAM) && path.indexOf('/') === path.length - STREAM.length) {
-      this.#admit('GET', new A2aExchange(request, response, headers, this.#onFinished), (exchange, caller) =>
-        this.#getStream(exchange, caller, path.slice(0, -STREAM.length)),
-      )
+      const exchange = new A2aExchange(request, response, headers, this.#onFinished)
+      const isGet = request.method === 'GET'
+      this.#surface.serve(exchange, isGet ? this.#ownStream(path.slice(0, -STREAM.length)) : ['GET'])
     } else {
       notFound(request, response, headers)
     }
   }
 
-  /** Checks the method before the caller (A1). */
-  #admit(method: string, exchange: A2aExchange, admitted: Admitted<A2aExchange>): void {
-    if (exchange.request.method === method) this.#endpoint.admit(exchange, admitted)
-    else exchange.notAllowed(method)
-  }
-
-  #post(exchange: A2aExchange, caller: ConnectionCaller, agentId: string): void {
-    const problem = jsonHeadersProblem(exchange.request.headers)
-    if (problem === undefined) {
-      this.#endpoint.readBody(exchange, this.#options.maxBodyBytes, (_exchange, body) =>
-        this.#message(exchange, caller, agentId, body),
-      )
-    } else exchange.failHeaders(problem)
-  }
-
-  #message(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): void | Promise<void> {
-    if (body.byteLength > LARGE_BODY_BYTES) {
-      return exchange
-        .inTurns(this.#large(exchange, caller, agentId, body))
-        .then((message) => this.#dispatch(exchange, caller, agentId, body, message))
-        .catch((error: unknown) => fail(exchange, error))
-    }
-    try {
-      return this.#dispatch(exchange, caller, agentId, body, parseJsonRpc(body, { maxKeys: MAX_JSON_KEYS }))
-    } catch (error) {
-      fail(exchange, error)
+  /** Returns the route of a JSON-RPC message for an agent. */
+  #call(agentId: string): Route<A2aExchange, A2aMessage> {
+    return {
+      accept: ({ exchange }) => {
+        const problem = jsonHeadersProblem(exchange.request.headers)
+        if (problem === undefined) return this.#options.maxBodyBytes
+        exchange.failHeaders(problem)
+        return undefined
+      },
+      read: (call, body) => this.#parse(call, agentId, body),
+      run: ({ exchange, caller }, input) => input && this.#dispatch(exchange, caller, agentId, input),
     }
   }
 
-  /** Reads a large message. A caller that may not call the agent causes no dear work. */
-  *#large(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, body: Buffer): Steps<JsonRpcMessage> {
+  *#parse({ exchange, caller }: Call<A2aExchange>, agentId: string, body: Buffer): Steps<A2aMessage> {
     const scanned = yield* scanJsonRpc(body, { maxKeys: MAX_JSON_KEYS })
-    exchange.id = scanned.id
-    assertCallable(this.#broker, caller, agentId, exchange.request.headers)
+    if (body.byteLength > LARGE_BODY_BYTES) {
+      // A caller that may not call the agent causes no dear work.
+      exchange.id = scanned.id
+      assertCallable(this.#broker, caller, agentId, exchange.request.headers)
+    }
     yield
-    return yield* scanned.parse()
+    return { body, message: yield* scanned.parse() }
   }
 
   #dispatch(
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    body: Buffer,
-    message: JsonRpcMessage,
+    { body, message }: A2aMessage,
   ): Promise<void> {
     if (message.kind === 'response') {
       throw new JsonRpcError(
@@ -250,17 +239,17 @@ export class A2aEndpoint {
       : gateway.call(exchange, caller, agentId, call)
   }
 
-  #getStream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string): void | Promise<void> {
-    exchange.method = 'message/stream'
-    try {
-      assertCallable(this.#broker, caller, agentId, exchange.request.headers)
-      const { url = '' } = exchange.request
-      const mark = url.indexOf('?')
-      const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), protocol: OWN_STREAM }
-      return this.gateway.stream(exchange, caller, agentId, call)
-    } catch (error) {
-      if (!(error instanceof JsonRpcError)) throw error
-      exchange.fail(error)
+  /** Returns the route of a stream with the gateway's own events, whose message is in the query. */
+  #ownStream(agentId: string): Route<A2aExchange> {
+    return {
+      run: ({ exchange, caller }) => {
+        exchange.method = 'message/stream'
+        assertCallable(this.#broker, caller, agentId, exchange.request.headers)
+        const { url = '' } = exchange.request
+        const mark = url.indexOf('?')
+        const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), protocol: OWN_STREAM }
+        return this.gateway.stream(exchange, caller, agentId, call)
+      },
     }
   }
 
@@ -273,7 +262,7 @@ export class A2aEndpoint {
     this.#registry.find(agentId).then(
       (card) => this.#contain(response, () => this.cards.agent(card, request, response, headers)),
       (error: unknown) => {
-        this.#endpoint.report(error)
+        this.#surface.failed(error)
         this.#contain(response, () =>
           refuseBody(request, response, 503, { ...headers, 'Content-Type': TEXT }, 'the registry is not available\n'),
         )
@@ -295,31 +284,25 @@ export class A2aEndpoint {
     this.#contain(response, () => this.cards.keySet(request, response, headers))
   }
 
-  /** Catches the errors of card routes: they are public, so no Endpoint does it. */
+  /** Catches the errors of card routes: they are public, so the surface does not serve them. */
   #contain(response: HttpResponse, answer: () => void): void {
     try {
       answer()
     } catch (error) {
-      this.#endpoint.report(error)
+      this.#surface.failed(error)
       response.destroy()
     }
   }
 
   close(graceMs: number): Promise<void> {
-    this.#endpoint.close()
-    this.#closed ??= (async () => {
-      const deadline = performance.now() + graceMs
-      await this.gateway.close(graceMs)
-      await this.subscribers.close(Math.max(deadline - performance.now(), 0), () => this.#stop.abort())
-    })()
-    return this.#closed
+    return this.#surface.close(graceMs)
   }
-}
 
-/** Answers with a JSON-RPC error. @throws any other error */
-function fail(exchange: A2aExchange, error: unknown): void {
-  if (!(error instanceof JsonRpcError)) throw error
-  exchange.fail(error, error.id ?? exchange.id)
+  async #finish(graceMs: number): Promise<void> {
+    // Streams that agents opened meanwhile.
+    this.gateway.streams.close()
+    await this.subscribers.close(graceMs, () => this.#stop.abort())
+  }
 }
 
 function isolationOf(system: BrokerHandle, mode: ResolvedA2aOptions['taskIsolation']): TaskIsolation | undefined {

@@ -7,7 +7,7 @@ import type { A2aExchange } from '../a2a-exchange.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aRequestEvent, AgentLookup } from '../options.ts'
 import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
-import type { CallerStream, OpenedStream, PipeOptions } from '../stream/caller-stream.ts'
+import type { OpenedStream, PipeOptions } from '../stream/caller-stream.ts'
 import { openStream } from '../stream/caller-stream.ts'
 import { STREAM_FAILURES } from '../stream/failures.ts'
 import type { StreamLimits } from '../stream/limits.ts'
@@ -43,7 +43,7 @@ const MAX_WAITING_BYTES = 64 * 1024 * 1024
 /** Sends requests to the node that serves the agent, and writes the answers. */
 export class Gateway {
   readonly #options: GatewayOptions
-  readonly #inFlight = new InFlight()
+  readonly #operatorCalls = new InFlight()
   readonly #streams = new OpenAgentStreams()
   #waitingBytes = 0
 
@@ -52,17 +52,12 @@ export class Gateway {
 
   constructor(options: GatewayOptions) {
     this.#options = options
-    this.operatorCalls = operatorCalls({ ...options, streams: this.#streams, inFlight: this.#inFlight })
+    this.operatorCalls = operatorCalls({ ...options, streams: this.#streams, inFlight: this.#operatorCalls })
   }
 
   /** The streams that are open to clients. */
   get streams(): OpenAgentStreams {
     return this.#streams
-  }
-
-  /** The number of calls under way, including streams that are not open yet. */
-  get inFlight(): number {
-    return this.#inFlight.count
   }
 
   /** Forwards a request and answers it. The call continues when the caller disconnects. */
@@ -72,8 +67,6 @@ export class Gateway {
     agentId: string,
     { body, id, timeoutMs, protocol }: Call,
   ): Promise<void> {
-    this.#inFlight.begin()
-    exchange.hold?.retain()
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, protocol)
       exchange.agentId = agentId
@@ -84,9 +77,6 @@ export class Gateway {
       else await exchange.inOneTurn(answer)
     } catch (error) {
       this.#fail(exchange, error, { agentId, id, protocol })
-    } finally {
-      this.#inFlight.finish()
-      exchange.hold?.release()
     }
   }
 
@@ -99,9 +89,7 @@ export class Gateway {
     { params }: JsonRpcNotification,
   ): Promise<void> {
     const options = requestOptions(exchange, caller, lenientTimeoutMs(params), DIALECT)
-    exchange.hold?.retain()
     exchange.empty(202)
-    this.#inFlight.begin()
     this.#waitingBytes += body.byteLength
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, DIALECT)
@@ -114,45 +102,47 @@ export class Gateway {
       this.#fail(exchange, error, { agentId, protocol: DIALECT })
     } finally {
       this.#waitingBytes -= body.byteLength
-      this.#inFlight.finish()
-      exchange.hold?.release()
     }
   }
 
   /**
-   * Opens a stream and answers with the agent's events. Until the agent has sent its headers,
-   * refusals are JSON-RPC errors. A new policy that forbids the call ends the stream, before or
-   * after that point.
+   * Opens a stream and answers with the agent's events. Resolves when the agent has sent its headers: a shutdown waits
+   * for that, and ends the streams that are open. Until then, refusals are JSON-RPC errors. A new policy that forbids the
+   * call ends the stream, before or after that point.
    */
   async stream(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
     const opening = new AbortController()
-    let stream: CallerStream | undefined
-    let revoked = false
+    let isRevoked = false
+    let revoke = (): void => void (isRevoked = true)
+    const { hold } = exchange
     // Before the agent is called, so that a refused stream never begins.
-    const refused = exchange.hold?.toStream()
+    const refused = hold?.toStream()
     if (refused !== undefined) {
       exchange.refuse(refused)
       return
     }
-    exchange.hold?.retain()
     const unwatch = caller.handle(this.#options.broker).whilePermitted('call', 'agents', agentId, (refusal) => {
-      revoked = true
       opening.abort(forbidden(refusal))
-      stream?.end(STREAM_FAILURES.FORBIDDEN)
+      revoke()
     })
-    try {
-      const opened = await this.#opened(exchange, caller, agentId, call, opening)
-      if (opened === undefined) return
-      stream = opened.stream
-      if (revoked) stream.end(STREAM_FAILURES.FORBIDDEN)
-      await this.#pipe(exchange, caller, agentId, opened)
-    } finally {
+    hold?.retain()
+    const over = (): void => {
       unwatch()
-      exchange.hold?.release()
+      hold?.release()
     }
+    const opened = await this.#opened(exchange, caller, agentId, call, opening)
+    if (opened === undefined) {
+      over()
+      return
+    }
+    revoke = () => opened.stream.end(STREAM_FAILURES.FORBIDDEN)
+    if (isRevoked) revoke()
+    void this.#pipe(exchange, caller, agentId, opened)
+      .catch((error: unknown) => this.#fail(exchange, error, { ...call, agentId }))
+      .finally(over)
   }
 
-  /** Opens the agent's stream; undefined when the caller was answered with an error instead. */
+  /** Opens the agent's stream; undefined when the caller was answered with an error instead. Never rejects. */
   async #opened(
     exchange: A2aExchange,
     caller: ConnectionCaller,
@@ -160,7 +150,6 @@ export class Gateway {
     call: Call,
     opening: AbortController,
   ): Promise<OpenedStream | undefined> {
-    this.#inFlight.begin()
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, call.protocol)
       exchange.agentId = agentId
@@ -171,8 +160,6 @@ export class Gateway {
       // A client that disconnects while it waits is no error; the agent was notified.
       if (exchange.response.destroyed) exchange.finished('success')
       else this.#fail(exchange, error, { ...call, agentId })
-    } finally {
-      this.#inFlight.finish()
     }
     return undefined
   }
@@ -222,11 +209,10 @@ export class Gateway {
     }
   }
 
-  /** Ends the open streams with a terminal event, and waits up to `graceMs` for calls to finish. */
+  /** Ends the open streams with a terminal event, and waits up to `graceMs` for the calls of operators to finish. */
   async close(graceMs: number): Promise<void> {
     this.#streams.close()
-    await this.#inFlight.idleWithin(graceMs)
-    this.#streams.close()
+    await this.#operatorCalls.idleWithin(graceMs)
   }
 
   #isKnown(agentId: string): boolean {

@@ -1,9 +1,8 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import type { ConnectionCaller, HttpRequest, HttpResponse } from '@signalbox/http-kit'
-import type { Endpoint, RequestHead } from '@signalbox/http-kit/internal'
-import { JsonRpcError } from '@signalbox/http-kit'
+import type { Call, HttpRequest, HttpResponse, JsonRpcError, Route, Steps, Surface } from '@signalbox/http-kit'
+import type { RequestHead } from '@signalbox/http-kit/internal'
 import { allSteps, isJsonObject, jsonHeadersProblem, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import type { ErrorAnswer, NativeParts } from '../a2a-exchange.ts'
@@ -23,24 +22,17 @@ import { METHODS, parseForTranslation } from '../wire/index.ts'
 import type { RestError } from './rest-error.ts'
 import { agentRestError, restErrorText, restStatus } from './rest-error.ts'
 import { queryMembers, restRequest } from './rest-request.ts'
+import type { RestRequest } from './rest-request.ts'
 import type { RestResource } from './rest-resource.ts'
 
 /** The parts of the gateway that the binding uses. */
 interface RestParts {
-  readonly endpoint: Endpoint
+  readonly surface: Surface
   readonly broker: Broker
   readonly gateway: Gateway
   readonly cards: Pick<Cards, 'extended'>
   readonly maxBodyBytes: number
   readonly onFinished: ((event: A2aRequestEvent) => void) | undefined
-}
-
-/** An admitted request. */
-interface RestCall {
-  readonly exchange: RestExchange
-  readonly caller: ConnectionCaller
-  readonly operation: Operation
-  readonly resource: RestResource
 }
 
 /** The media type of A2A 1.0. */
@@ -65,64 +57,52 @@ export class RestBinding {
     response: HttpResponse,
     headers: OutgoingHttpHeaders | undefined,
   ): void {
-    const { endpoint, cards, onFinished } = this.#parts
+    const { surface, cards, onFinished } = this.#parts
     const { operations } = resource
     const [first = 'get'] = operations.values()
     const operation = operations.get(request.method ?? '')
     const native = { v03: false, version: requestedVersion(request), cards }
     const exchange = new RestExchange(request, response, headers, onFinished, native, METHODS[operation ?? first])
-    if (operation === undefined) exchange.notAllowed([...operations.keys()].join(', '))
-    else endpoint.admit(exchange, (_exchange, caller) => this.#read({ exchange, caller, operation, resource }))
+    surface.serve(exchange, operation === undefined ? [...operations.keys()] : this.#route(resource, operation))
   }
 
-  #read(call: RestCall): void | Promise<void> {
-    const { exchange } = call
-    const { request } = exchange
-    if (request.method !== 'POST') return this.#forward(call, undefined)
-    const problem = hasBody(request) ? jsonHeadersProblem(request.headers, JSON_TYPES) : undefined
-    if (problem !== undefined) return exchange.failHeaders(problem)
-    const { endpoint, maxBodyBytes } = this.#parts
-    // A caller that may not call the agent sends no large body.
-    if (Number(request.headers['content-length'] ?? 0) > LARGE_BODY_BYTES) {
-      const refusal = this.#refusal(call)
-      if (refusal !== undefined) return exchange.fail(refusal)
-    }
-    return endpoint.readBody(exchange, maxBodyBytes, (_exchange, body) => this.#forward(call, body))
-  }
-
-  /** Returns the error for a call that its version or the policy does not allow. */
-  #refusal({ exchange, caller, resource }: RestCall): JsonRpcError | undefined {
-    const { official, head } = exchange
-    const problem = official && versionProblem(official, head?.version ?? '')
-    if (problem !== undefined) return problem
-    try {
-      assertCallable(this.#parts.broker, caller, resource.agentId, exchange.request.headers)
-    } catch (error) {
-      if (error instanceof JsonRpcError) return error
-      throw error
-    }
-    return undefined
-  }
-
-  async #forward(call: RestCall, body: Uint8Array | undefined): Promise<void> {
-    const { exchange, caller, operation, resource } = call
+  #route(resource: RestResource, operation: Operation): Route<RestExchange, RestRequest> {
+    const { gateway, maxBodyBytes } = this.#parts
     const { agentId, members } = resource
-    const { headers, url = '' } = exchange.request
-    const { gateway } = this.#parts
-    try {
-      const refusal = this.#refusal(call)
-      if (refusal !== undefined) throw refusal
-      const steps = restRequest(operation, { ...queryMembers(operation, queryOf(url)), ...members }, body)
-      const isLarge = body !== undefined && body.byteLength > LARGE_BODY_BYTES
-      const given = isLarge ? await exchange.inTurns(steps) : allSteps(steps)
-      const timeoutMs = nativeTimeoutMs(headers, given.params)
-      await (METHODS[operation].streams
-        ? gateway.stream(exchange, caller, agentId, { body: given.body, timeoutMs, protocol: REST_STREAM })
-        : gateway.call(exchange, caller, agentId, { body: given.body, timeoutMs, protocol: REST_CALL }))
-    } catch (error) {
-      if (!(error instanceof JsonRpcError)) throw error
-      exchange.fail(error)
+    const read = (call: Call<RestExchange>, body: Uint8Array | undefined): Steps<RestRequest> => {
+      this.#assertServed(call, agentId)
+      const { url = '' } = call.exchange.request
+      return restRequest(operation, { ...queryMembers(operation, queryOf(url)), ...members }, body)
     }
+    return {
+      accept: (call) => {
+        const { exchange } = call
+        const { headers, method } = exchange.request
+        if (method !== 'POST') return undefined
+        const problem = hasBody(exchange.request) ? jsonHeadersProblem(headers, JSON_TYPES) : undefined
+        if (problem !== undefined) exchange.failHeaders(problem)
+        // A caller that may not call the agent sends no large body.
+        else if (Number(headers['content-length'] ?? 0) > LARGE_BODY_BYTES) this.#assertServed(call, agentId)
+        return maxBodyBytes
+      },
+      read,
+      run: (call, given = allSteps(read(call, undefined))) => {
+        const { exchange, caller } = call
+        const { body, params } = given
+        const timeoutMs = nativeTimeoutMs(exchange.request.headers, params)
+        return METHODS[operation].streams
+          ? gateway.stream(exchange, caller, agentId, { body, timeoutMs, protocol: REST_STREAM })
+          : gateway.call(exchange, caller, agentId, { body, timeoutMs, protocol: REST_CALL })
+      },
+    }
+  }
+
+  /** @throws JsonRpcError for a call that its version or the policy does not allow */
+  #assertServed({ exchange, caller }: Call<RestExchange>, agentId: string): void {
+    const { official, head, request } = exchange
+    const problem = official && versionProblem(official, head?.version ?? '')
+    if (problem !== undefined) throw problem
+    assertCallable(this.#parts.broker, caller, agentId, request.headers)
   }
 }
 

@@ -9,7 +9,7 @@ import type { Operation } from '../wire/index.ts'
 import { METHODS, parseForTranslation, protoName } from '../wire/index.ts'
 
 /** The JSON-RPC request of A2A 1.0 that a request of the HTTP+JSON binding means. */
-interface RestRequest {
+export interface RestRequest {
   /** As the agent gets it. */
   readonly body: Uint8Array
   readonly params: JsonObject
