@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyPluginCallback, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 
 import { LINGER_MS } from './surface/body.ts'
 import type { Connector } from './surface/connector.ts'
@@ -82,7 +82,7 @@ export interface UnreadRouteOptions {
 export type ServeUnread = (request: FastifyRequest, reply: FastifyReply) => void
 
 /**
- * Adds routes for every method, for a plugin whose endpoint reads bodies itself, after it has checked the origin and
+ * Adds routes for every method, for a plugin whose surface reads bodies itself, after it has checked the origin and
  * the credentials. Fastify then reads no body in this plugin, so register other routes in another plugin.
  */
 export function addUnreadRoutes(
@@ -90,21 +90,39 @@ export function addUnreadRoutes(
   routes: Iterable<readonly [url: string, serve: ServeUnread]>,
   { runHostHooks = true }: UnreadRouteOptions = {},
 ): void {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
+  readNoBodies(app)
   for (const [url, serve] of routes) {
     app.route({
+      ...unreadRoute(url, serve),
       method: app.supportedMethods,
-      url,
       exposeHeadRoute: false,
-      handler: serve,
-      errorHandler: (error, request, reply) => {
-        if (!isUnreadableContentType(error)) throw error
-        serve(request, reply)
-      },
       // A hook that hijacks does not go on to the next one, and so not to Fastify's own handling of bodies.
       ...(runHostHooks ? {} : { preParsing: serve }),
     })
+  }
+}
+
+/** Lets Fastify read no body in this plugin. */
+export function readNoBodies(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _payload, parsed) => parsed(null))
+}
+
+/** Returns a route whose surface reads the body itself. Its plugin must call {@link readNoBodies}. */
+export function unreadRoute(
+  url: string,
+  serve: ServeUnread,
+): Pick<RouteOptions, 'url'> & {
+  readonly handler: ServeUnread
+  readonly errorHandler: NonNullable<RouteOptions['errorHandler']>
+} {
+  return {
+    url,
+    handler: serve,
+    errorHandler: (error, request, reply) => {
+      if (!isUnreadableContentType(error)) throw error
+      serve(request, reply)
+    },
   }
 }
 

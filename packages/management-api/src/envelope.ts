@@ -1,22 +1,10 @@
-import type { Buffer } from 'node:buffer'
-
 import { decodeText } from '@signalbox/broker-core'
-import {
-  allSteps,
-  jsonHeadersProblem,
-  LARGE_BODY_BYTES,
-  LONG_TEXT_BYTES,
-  parseJsonInSteps,
-  TextParts,
-} from '@signalbox/http-kit/internal'
-import type { Unsettled } from '@signalbox/http-kit'
-import { takeOver } from '@signalbox/http-kit/fastify'
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { allSteps, jsonHeadersProblem, LARGE_BODY_BYTES, parseJsonInSteps } from '@signalbox/http-kit/internal'
+import type { HttpExchange, HttpRequest } from '@signalbox/http-kit'
+import type { FastifyReply } from 'fastify'
 import { Type } from 'typebox'
 import type { TSchema } from 'typebox'
 
-import { managementRefusal } from './access/operator-admission.ts'
-import type { ManagementExchange, OperatorAdmission } from './access/operator-admission.ts'
 import { ManagementError } from './errors.ts'
 
 /**
@@ -69,37 +57,13 @@ export function sendEnvelope(reply: FastifyReply, status: number, envelope: Resp
   return reply.code(status).headers(JSON_HEADERS).send(JSON.stringify(envelope))
 }
 
-/**
- * Answers with an envelope that contains bodies of messages, in pieces if it is long, and then settles the messages. If
- * the caller or the process has too many bytes of answers, the messages go back to their queue.
- * @throws ManagementError TOO_MANY_REQUESTS
- */
-export function sendParts(
-  reply: FastifyReply,
-  exchange: ManagementExchange,
-  envelope: ResponseEnvelope,
-  unsettled?: Unsettled,
-): FastifyReply {
-  const text = TextParts.json(envelope)
-  if (text.heldBytes < LONG_TEXT_BYTES && unsettled === undefined) {
-    return reply.code(200).headers(JSON_HEADERS).send(String(text))
-  }
-  const refusal = exchange.chargeLong(text)
-  if (refusal !== undefined) {
-    unsettled?.settlements.settle(unsettled.settlement, 'rollback')
-    throw managementRefusal(refusal)
-  }
-  exchange.answerParts({ ...takeOver(reply), ...JSON_HEADERS }, text, unsettled)
-  return reply
-}
-
-/**
- * Reads bodies of any type as bytes. {@link jsonBody} validates them, so that errors have the
- * envelope.
- */
-export function takeBodiesAsBytes(app: FastifyInstance, admission: OperatorAdmission, maxBodyBytes: number): void {
-  app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (request, _payload, parsed) => admission.readBody(request, maxBodyBytes, parsed))
+/** Answers with an error in the envelope, and with the headers that belong to it. */
+export function sendFailure(reply: FastifyReply, error: ManagementError): FastifyReply {
+  if (error.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="signalbox"')
+  if (error.code === 'UPGRADE_REQUIRED') reply.headers({ upgrade: 'websocket', connection: 'Upgrade' })
+  const { retry_after_seconds: retryAfter } = error.details
+  if (typeof retryAfter === 'number') reply.header('retry-after', retryAfter)
+  return sendEnvelope(reply, error.status, failure(error))
 }
 
 /** The parameters of an agent, in a call of the tool `agent_query`. */
@@ -109,12 +73,13 @@ const FREE_FORM = ['arguments', 'params']
  * Returns the parsed body of a request.
  * @throws ManagementError MEDIA_TYPE_UNSUPPORTED, BODY_INVALID
  */
-export async function jsonBody(
-  request: FastifyRequest<{ Body: Buffer | null | undefined }>,
-  exchange: ManagementExchange,
-): Promise<unknown> {
-  if (jsonHeadersProblem(request.headers) !== undefined) throw unsupportedMediaType()
-  const body = request.body ?? new Uint8Array(0)
+export async function jsonBody(exchange: HttpExchange, body: Uint8Array): Promise<unknown> {
+  if (jsonHeadersProblem(exchange.request.headers) !== undefined) {
+    throw new ManagementError(
+      'MEDIA_TYPE_UNSUPPORTED',
+      'Content-Type must be application/json (charset utf-8), without Content-Encoding',
+    )
+  }
   const text = decodeText(body)
   if (text === undefined) throw new ManagementError('BODY_INVALID', 'the body is not UTF-8; send JSON in UTF-8')
   const steps = parseJsonInSteps(text, { freeForm: FREE_FORM })
@@ -123,21 +88,8 @@ export async function jsonBody(
   throw new ManagementError('BODY_INVALID', `the body is ${parsed.problem}`)
 }
 
-/** Converts Fastify's own error for a body into a ManagementError; returns other errors unchanged. */
-export function bodyError(error: unknown): unknown {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
-  return code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE' ? unsupportedMediaType() : error
-}
-
-function unsupportedMediaType(): ManagementError {
-  return new ManagementError(
-    'MEDIA_TYPE_UNSUPPORTED',
-    'Content-Type must be application/json (charset utf-8), without Content-Encoding',
-  )
-}
-
 /** Returns the query string of a request, undecoded. */
-export function queryOf({ raw: { url = '' } }: FastifyRequest): string {
+export function queryOf({ url = '' }: HttpRequest): string {
   const mark = url.indexOf('?')
   return mark === -1 ? '' : url.slice(mark + 1)
 }

@@ -1,11 +1,11 @@
 import type { BrokerObserver } from '@signalbox/broker-core'
-import { anonymousOperator, DEFAULT_MAX_BODY_BYTES, Settlements } from '@signalbox/http-kit'
-import { failureHook } from '@signalbox/http-kit/internal'
-import type { Authenticator, Connector, HttpRequest } from '@signalbox/http-kit'
+import { anonymousOperator, DEFAULT_MAX_BODY_BYTES } from '@signalbox/http-kit'
+import type { Authenticator, Connector } from '@signalbox/http-kit'
+import { readNoBodies } from '@signalbox/http-kit/fastify'
 import type { FastifyMount } from '@signalbox/http-kit/fastify'
 import type { FastifyInstance, FastifyPluginCallback } from 'fastify'
 
-import { OperatorAdmission } from './access/operator-admission.ts'
+import { OperatorSurface } from './access/operator-surface.ts'
 import { AuditLog } from './audit/audit-log.ts'
 import { brokerAudit } from './audit/broker-audit.ts'
 import { Attachments } from './channels/attachments.ts'
@@ -13,12 +13,12 @@ import { ChannelIndex } from './channels/channel-index.ts'
 import { addConsoleRoutes } from './console/console-routes.ts'
 import { addSignInRoute } from './console/sign-in.ts'
 import { Redrives } from './dead-letters/redrives.ts'
-import { bodyError, failure, JSON_HEADERS, sendEnvelope, takeBodiesAsBytes } from './envelope.ts'
+import { JSON_HEADERS, sendFailure } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { History } from './history/history.ts'
 import { addMonitorRoutes } from './monitor/monitor-routes.ts'
 import { Monitors } from './monitor/monitors.ts'
-import { mountOperations, requestHandlers, RunningActions } from './mount-operations.ts'
+import { mountOperations, mountReading, requestHandlers } from './mount-operations.ts'
 import type { ManagementEnvironment } from './operation.ts'
 import type { ManagementControl, ManagementOptions } from './options.ts'
 import type { ManagementServices, SecurityStatus } from './ports.ts'
@@ -58,17 +58,15 @@ class ManagementEndpoint {
   readonly audit: AuditLog
   readonly observers: readonly BrokerObserver[]
   readonly #options: ManagementOptions
-  readonly #admission: OperatorAdmission
+  readonly #surface: OperatorSurface
   readonly #environment: ManagementEnvironment
-  readonly #settlements: Settlements
-  readonly #running = new RunningActions()
   #services: ManagementServices | undefined
   #finished: Promise<void> | undefined
 
   constructor(options: ManagementOptions) {
     this.#options = options
     const { messages = false, log, ...audit } = options.audit ?? {}
-    this.audit = log ?? new AuditLog({ failed: (error) => this.#failed(error), ...audit })
+    this.audit = log ?? new AuditLog({ failed: (error) => this.#surface.failed(error), ...audit })
     const statistics = new Statistics(options.statistics)
     const attachments = new Attachments()
     const history = new History(statistics, options.historyStepMs)
@@ -76,7 +74,8 @@ class ManagementEndpoint {
     const trail = new MessageTrail()
     this.observers = [statistics, attachments, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
-    this.#admission = new OperatorAdmission(
+    const redrives = new Redrives((error) => this.#surface.failed(error))
+    this.#surface = new OperatorSurface(
       {
         authenticator,
         trustedOrigins,
@@ -85,11 +84,13 @@ class ManagementEndpoint {
         originsSetting: 'API_TRUSTED_ORIGINS',
         bindHost,
         frontDoor,
-        failed: (error, request) => this.#failed(error, request),
+        settleGraceMs: options.settleGraceMs ?? 250,
+        hooks: options.hooks ?? {},
+        drain: () => redrives.close(),
+        finish: async () => history[Symbol.dispose](),
       },
       this.audit,
     )
-    this.#settlements = new Settlements(options.settleGraceMs ?? 250, (error) => this.#failed(error))
     this.#environment = {
       statistics,
       attachments,
@@ -97,7 +98,7 @@ class ManagementEndpoint {
       monitors: new Monitors(options.monitors),
       requests,
       trail,
-      redrives: new Redrives((error) => this.#failed(error)),
+      redrives,
       history,
       channelIndex: new ChannelIndex(),
       config: options.config ?? (() => ({})),
@@ -123,33 +124,23 @@ class ManagementEndpoint {
 
   mount(app: FastifyInstance): void {
     const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxWaitMs = 170_000 } = this.#options
-    takeBodiesAsBytes(app, this.#admission, maxBodyBytes)
+    const surface = this.#surface
+    readNoBodies(app)
+    // The surface answers the errors of its own routes.
     app.setErrorHandler((error, request, reply) => {
-      const answer = toManagementError(bodyError(error))
-      // The endpoint has reported what failed on the way to a route.
-      if (answer !== error && answer.code === 'INTERNAL') this.#failed(error, request.raw)
-      if (answer.code === 'UNAUTHENTICATED') reply.header('www-authenticate', 'Bearer realm="signalbox"')
-      if (answer.code === 'UPGRADE_REQUIRED') reply.headers({ upgrade: 'websocket', connection: 'Upgrade' })
-      const { retry_after_seconds: retryAfter } = answer.details
-      if (typeof retryAfter === 'number') reply.header('retry-after', retryAfter)
-      return sendEnvelope(reply, answer.status, failure(answer))
-    })
-    app.addHook('onRequest', (request, _reply, done) => {
-      if (this.#settlements.size > 0) this.#settlements.nextRequest(request.raw.socket)
-      done()
+      surface.failed(error, request.raw)
+      return sendFailure(reply, toManagementError(error))
     })
     this.#addMetrics(app)
     this.#addDocument(app)
     mountOperations(app, {
-      admission: this.#admission,
+      surface,
       environment: this.#environment,
-      settlements: this.#settlements,
-      running: this.#running,
+      maxBodyBytes,
       maxWaitMs,
-      failed: (error) => this.#failed(error),
       services: () => this.#ready(),
     })
-    addMonitorRoutes(app, this.#admission, this.#environment.monitors)
+    addMonitorRoutes(app, surface, this.#environment.monitors)
     const { authenticator = anonymousOperator, console } = this.#options
     addSignInRoute(app, { required: authenticator.anonymous !== true, oauth: console?.oauth })
     if (console !== undefined) addConsoleRoutes(app, console)
@@ -164,26 +155,18 @@ class ManagementEndpoint {
 
   #addMetrics(app: FastifyInstance): void {
     const { metrics } = this.#options
-    app.get('/metrics', { onRequest: this.#admission.hook('ReadOnly', '/metrics') }, async (_request, reply) =>
-      reply
-        .header('cache-control', 'no-store')
-        .type(metrics.contentType)
-        .send(await metrics.text()),
-    )
+    mountReading(app, this.#surface, '/metrics', async ({ exchange }) => {
+      const text = await metrics.text()
+      exchange.answer({ 'cache-control': 'no-store', 'content-type': metrics.contentType }, text)
+    })
   }
 
   #addDocument(app: FastifyInstance): void {
     const { routes = () => [], ...info } = this.#options.document
-    app.get(
-      '/openapi.json',
-      { onRequest: this.#admission.hook('ReadOnly', '/openapi.json') },
-      async (_request, reply) => {
-        const [{ MANAGEMENT_ROUTES, openApiDocument }, others] = await Promise.all([requestHandlers(), routes()])
-        return reply
-          .headers(JSON_HEADERS)
-          .send(JSON.stringify(openApiDocument([...MANAGEMENT_ROUTES, ...others], info)))
-      },
-    )
+    mountReading(app, this.#surface, '/openapi.json', async ({ exchange }) => {
+      const [{ MANAGEMENT_ROUTES, openApiDocument }, others] = await Promise.all([requestHandlers(), routes()])
+      exchange.answer(JSON_HEADERS, JSON.stringify(openApiDocument([...MANAGEMENT_ROUTES, ...others], info)))
+    })
   }
 
   async close(graceMs?: number): Promise<void> {
@@ -191,20 +174,8 @@ class ManagementEndpoint {
   }
 
   finish(graceMs = this.#options.drainMs ?? 1_000): Promise<void> {
-    this.#finished ??= (async () => {
-      this.#running.endAll()
-      await this.#environment.redrives.close()
-      this.#environment.history[Symbol.dispose]()
-      await this.#settlements.close(graceMs)
-      await this.audit.close()
-    })()
+    this.#finished ??= this.#surface.close(graceMs).then(() => this.audit.close())
     return this.#finished
-  }
-
-  #failed(error: unknown, request?: HttpRequest): void {
-    try {
-      failureHook(this.#options.hooks ?? {})(error, request)
-    } catch {}
   }
 }
 

@@ -1,25 +1,17 @@
-import type { Buffer } from 'node:buffer'
-import type { ServerResponse } from 'node:http'
+import { unreadRoute } from '@signalbox/http-kit/fastify'
+import type { FastifyInstance } from 'fastify'
 
-import type { Settlements } from '@signalbox/http-kit'
-import type { FastifyInstance, FastifyRequest } from 'fastify'
-
-import type { OperatorAdmission } from './access/operator-admission.ts'
+import type { OperatorRoute, OperatorSurface } from './access/operator-surface.ts'
 import type { ManagementEnvironment } from './operation.ts'
 import type { ManagementServices } from './ports.ts'
 import { ACTION_NAMES, ACTION_ROLES, READING_PATHS, READING_ROLE } from './route-table.ts'
 
-export type ActionRequest = FastifyRequest<{ Body: Buffer | null | undefined }>
-
 /** The parts of the listener that all operations use. */
 export interface ListenerParts {
-  readonly admission: OperatorAdmission
+  readonly surface: OperatorSurface
   readonly environment: ManagementEnvironment
-  readonly settlements: Settlements
-  readonly running: RunningActions
+  readonly maxBodyBytes: number
   readonly maxWaitMs: number
-  /** Reports a failure that no operator gets. */
-  readonly failed: (error: unknown) => void
   /** @throws ManagementError NOT_READY */
   readonly services: () => ManagementServices
 }
@@ -29,46 +21,38 @@ export const requestHandlers = () => import('./request-handlers.ts')
 
 /** Adds the routes that read, and `POST /api/actions/{action}`, one route for each action. */
 export function mountOperations(app: FastifyInstance, parts: ListenerParts): void {
-  const { admission } = parts
+  const { maxBodyBytes, services, surface } = parts
   for (const paths of READING_PATHS) {
     for (const path of paths) {
-      app.get(path, { onRequest: admission.hook(READING_ROLE, path) }, async (request, reply) => {
-        const services = parts.services()
+      mountReading(app, surface, path, async (call) => {
+        const ready = services()
         const { serveRoute } = await requestHandlers()
-        return serveRoute(paths[0], request, reply, services, parts)
+        await serveRoute(paths[0], call, ready, parts)
       })
     }
   }
   for (const name of ACTION_NAMES) {
-    const onRequest = admission.hook(ACTION_ROLES[name], name)
-    app.post(`/api/actions/${name}`, { onRequest }, async (request: ActionRequest, reply) => {
-      const { serveAction } = await requestHandlers()
-      return serveAction(name, request, reply, parts)
-    })
+    const route: OperatorRoute = {
+      role: ACTION_ROLES[name],
+      action: name,
+      maxBodyBytes,
+      async run(call) {
+        const { serveAction } = await requestHandlers()
+        await serveAction(name, call, parts)
+      },
+    }
+    const url = `/api/actions/${name}`
+    app.route({ ...unreadRoute(url, (request, reply) => surface.serve(request, reply, route)), method: 'POST' })
   }
 }
 
-/** Actions in progress: each ends when its client disconnects, and all end when the server shuts down. */
-export class RunningActions {
-  readonly #running = new Map<ServerResponse, AbortController>()
-  #ended = false
-
-  /** @returns a signal that is aborted when the client has disconnected or the server shuts down */
-  begin(response: ServerResponse): AbortSignal {
-    const controller = new AbortController()
-    this.#running.set(response, controller)
-    response.once('close', () => controller.abort())
-    // The client can have disconnected while the actions were loaded.
-    if (this.#ended || response.destroyed) controller.abort()
-    return controller.signal
-  }
-
-  finish(response: ServerResponse): void {
-    this.#running.delete(response)
-  }
-
-  endAll(): void {
-    this.#ended = true
-    for (const controller of this.#running.values()) controller.abort()
-  }
+/** Adds a GET route that every role may read. */
+export function mountReading(
+  app: FastifyInstance,
+  surface: OperatorSurface,
+  path: string,
+  run: OperatorRoute['run'],
+): void {
+  const route: OperatorRoute = { role: READING_ROLE, action: path, run }
+  app.route({ ...unreadRoute(path, (request, reply) => surface.serve(request, reply, route)), method: 'GET' })
 }

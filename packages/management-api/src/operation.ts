@@ -4,7 +4,7 @@ import type { RequestHold, Settlement } from '@signalbox/http-kit'
 import type { ArgumentRule } from '@signalbox/http-kit/internal'
 import type { Static, TObject, TSchema } from 'typebox'
 
-import type { Operator } from './access/operator-admission.ts'
+import type { Operator } from './access/operator-surface.ts'
 import type { AuditEvent } from './audit/audit-entry.ts'
 import type { AuditLog } from './audit/audit-log.ts'
 import type { Attachments } from './channels/attachments.ts'

@@ -1,14 +1,13 @@
 import { compileQuery } from '@signalbox/http-kit/internal'
 import type { Settlement } from '@signalbox/http-kit'
-import { takeOver } from '@signalbox/http-kit/fastify'
-import type { FastifyReply, FastifyRequest } from 'fastify'
 import { Type } from 'typebox'
 
-import { managementRefusal } from './access/operator-admission.ts'
+import { managementRefusal } from './access/operator-surface.ts'
+import type { OperatorCall } from './access/operator-surface.ts'
 import type { AuditEvent } from './audit/audit-entry.ts'
-import { jsonBody, queryOf, sendEnvelope, sendParts, success } from './envelope.ts'
+import { jsonBody, queryOf } from './envelope.ts'
 import { invalidParameters, toManagementError } from './errors.ts'
-import type { ActionRequest, ListenerParts } from './mount-operations.ts'
+import type { ListenerParts } from './mount-operations.ts'
 import type { ActionCall, Target } from './operation.ts'
 import { STRICT } from './operation.ts'
 import { actionOf, readingRoute } from './operations.ts'
@@ -18,16 +17,15 @@ import type { ActionName, ReadingPath } from './route-table.ts'
 /** Answers a route that reads. */
 export async function serveRoute(
   path: ReadingPath,
-  request: FastifyRequest,
-  reply: FastifyReply,
+  { exchange, operator }: OperatorCall,
   services: ManagementServices,
-  { admission, environment }: ListenerParts,
-): Promise<FastifyReply> {
+  { environment }: ListenerParts,
+): Promise<void> {
   const route = readingRoute(path)
-  const run = route.prepare(queryOf(request))
-  const data = await run({ operator: admission.operator(request), services, environment })
-  if (!route.hasBodies) return sendEnvelope(reply, 200, success(data))
-  return sendParts(reply, admission.exchange(request), success(data))
+  const run = route.prepare(queryOf(exchange.request))
+  const data = await run({ operator, services, environment })
+  if (route.hasBodies) exchange.succeedInParts(data)
+  else exchange.succeed(data)
 }
 
 const refuseQuery = compileQuery(Type.Object({}, STRICT), invalidParameters)
@@ -35,13 +33,11 @@ const refuseQuery = compileQuery(Type.Object({}, STRICT), invalidParameters)
 /** Runs an action and answers. Every admitted request is audited, with its outcome. */
 export async function serveAction(
   name: ActionName,
-  request: ActionRequest,
-  reply: FastifyReply,
-  { admission, environment, settlements, running, maxWaitMs, failed, services: readyServices }: ListenerParts,
-): Promise<FastifyReply> {
+  admitted: OperatorCall,
+  { environment, maxWaitMs, services: readyServices, surface }: ListenerParts,
+): Promise<void> {
   const services = readyServices()
-  const operator = admission.operator(request)
-  const exchange = admission.exchange(request)
+  const { operator, exchange, body = new Uint8Array(0) } = admitted
   const { hold } = exchange
   let target: Target = {}
   const record = (end: Pick<AuditEvent, 'outcome' | 'code' | 'detail'>): void =>
@@ -53,7 +49,9 @@ export async function serveAction(
     broker: services.broker.as(operator),
     services,
     environment,
-    signal: running.begin(reply.raw),
+    get signal() {
+      return admitted.signal
+    },
     maxWaitMs,
     hold,
     settleLater: (later) => (settlement = later),
@@ -64,23 +62,22 @@ export async function serveAction(
     answerWith: (answer) => (stream = answer),
   }
   try {
-    refuseQuery(queryOf(request))
-    const prepared = actionOf(name).prepare(await jsonBody(request, exchange))
+    refuseQuery(queryOf(exchange.request))
+    const prepared = actionOf(name).prepare(await jsonBody(exchange, body))
     target = prepared.target
     const { data, detail } = await prepared.run(call)
     record({ outcome: 'success', detail })
-    if (stream !== undefined) {
-      const { expiresAt: endsAt } = operator
-      const headers = takeOver(reply)
-      const options = { headers, ...(endsAt === undefined ? {} : { endsAt }), ...(hold === undefined ? {} : { hold }) }
-      await stream.pipeTo(reply.raw, options).catch((error: unknown) => failed(error))
-      return reply
+    if (stream === undefined) {
+      const { settlements } = surface
+      exchange.succeedInParts(data, settlement && { settlement, settlements })
+      return
     }
-    return sendParts(reply, exchange, success(data), settlement && { settlement, settlements })
+    const { expiresAt: endsAt } = operator
+    const headers = exchange.takeOver()
+    const options = { headers, ...(endsAt === undefined ? {} : { endsAt }), ...(hold === undefined ? {} : { hold }) }
+    await stream.pipeTo(exchange.response, options).catch(surface.failed)
   } catch (error) {
     record({ outcome: 'failure', code: toManagementError(error).code })
     throw error
-  } finally {
-    running.finish(reply.raw)
   }
 }

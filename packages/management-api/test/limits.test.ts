@@ -47,6 +47,17 @@ test('limits - bytes of bodies are counted against the operator, and released', 
   await expect.poll(() => admission.use.bodyBytes).toBe(0)
 })
 
+test('limits - a body that is too large is refused before it arrives, and its connection is closed', async () => {
+  const { url } = await manage({ maxBodyBytes: 1_000 })
+  const answer = await fetch(`${url}/api/actions/send_queue_message`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ channel: 'q', body: 'x'.repeat(1_000) }),
+  })
+  expect([answer.status, answer.headers.get('connection')]).toEqual([413, 'close'])
+  expect(await answer.json()).toMatchObject({ data: { code: 'BODY_TOO_LARGE', limit: 1_000 } })
+})
+
 test.each([
   ['['.repeat(129) + ']'.repeat(129), 'nested deeper than 128 levels'],
   ['{"channel":"a","channel":"b","type":"queues"}', 'the key "channel" twice'],

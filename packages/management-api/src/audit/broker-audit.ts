@@ -1,7 +1,7 @@
 import { isReservedChannel } from '@signalbox/broker-core'
 import type { BrokerErrorCode, BrokerObserver, Caller, ChannelType } from '@signalbox/broker-core'
 
-import { Operator } from '../access/operator-admission.ts'
+import { Operator } from '../access/operator-surface.ts'
 import type { AuditLog } from './audit-log.ts'
 
 /** A refusal by the policy is recorded as a denial, so not again as a failure. */

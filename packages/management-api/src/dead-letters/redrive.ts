@@ -1,7 +1,7 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { Broker, BrokerHandle, QueueDelivery, QueueMessage, Tags } from '@signalbox/broker-core'
 
-import { Operator } from '../access/operator-admission.ts'
+import { Operator } from '../access/operator-surface.ts'
 import { editedMessage } from '../messages/edited-message.ts'
 import type { MessageEdit } from '../messages/edited-message.ts'
 import { oldestFirst } from '../messages/stored-messages.ts'

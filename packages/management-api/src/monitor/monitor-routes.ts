@@ -5,16 +5,19 @@ import { Socket } from 'node:net'
 import process from 'node:process'
 import type { Duplex } from 'node:stream'
 
+import type { HttpRequest } from '@signalbox/http-kit'
+import { unreadRoute } from '@signalbox/http-kit/fastify'
 import { compileQuery } from '@signalbox/http-kit/internal'
-import type { FastifyInstance, FastifyRequest, onRequestHookHandler } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import type * as WebSockets from 'ws'
 import type { WebSocket, WebSocketServer } from 'ws'
 
-import { managementRefusal } from '../access/operator-admission.ts'
-import type { OperatorAdmission } from '../access/operator-admission.ts'
+import { managementRefusal } from '../access/operator-surface.ts'
+import type { OperatorRoute, OperatorSurface } from '../access/operator-surface.ts'
 import { queryOf } from '../envelope.ts'
 import { ManagementError, upgradeFailed } from '../errors.ts'
 import { monitorFilter, monitorQuery } from './monitored-messages.ts'
+import { READING_ROLE } from '../route-table.ts'
 import type { Monitors } from './monitors.ts'
 
 /** The monitor has two paths. */
@@ -22,43 +25,41 @@ export const MONITOR_PATHS = ['/api/monitor', '/v1/stats/attach'] as const
 
 const readQuery = compileQuery(monitorQuery, (problems) => upgradeFailed('the query is invalid', { problems }))
 
-const tokenHook: onRequestHookHandler = (request, _reply, done) => {
-  takeTokenOfSubprotocols(request.raw)
-  done()
-}
-
 /** Adds the live monitor: a WebSocket, available before the server is ready. */
-export function addMonitorRoutes(app: FastifyInstance, admission: OperatorAdmission, monitors: Monitors): void {
+export function addMonitorRoutes(app: FastifyInstance, surface: OperatorSurface, monitors: Monitors): void {
   const upgrades = new Upgrades(app)
-  for (const url of MONITOR_PATHS) {
-    app.route({
-      method: 'GET',
-      url,
-      exposeHeadRoute: false,
-      onRequest: [tokenHook, admission.hook('ReadOnly', url)],
-      async handler(request, reply) {
-        const upgrade = upgrades.of(request)
-        if (upgrade === undefined) throw upgradeRequired(request)
-        const filter = monitorFilter(readQuery(queryOf(request)))
+  for (const path of MONITOR_PATHS) {
+    const route: OperatorRoute = {
+      role: READING_ROLE,
+      action: path,
+      async run({ exchange, operator }) {
+        const upgrade = upgrades.of(exchange.request)
+        if (upgrade === undefined) throw upgradeRequired(exchange.request)
+        const filter = monitorFilter(readQuery(queryOf(exchange.request)))
         if (!monitors.hasRoom)
           throw new ManagementError('MONITOR_LIMIT', 'the maximum number of monitors is open; close one first')
-        const { expiresAt } = admission.operator(request)
-        const exchange = admission.exchange(request)
         const refusal = exchange.hold?.toStream()
         if (refusal !== undefined) throw managementRefusal(refusal)
-        await upgrades.accept(request, upgrade, (webSocket, stream) => {
-          reply.hijack()
+        await upgrades.accept(upgrade, (webSocket, stream) => {
+          exchange.takeOver()
           webSocket.once('close', exchange.outliveResponse())
-          monitors.add(webSocket, stream, filter, expiresAt)
+          monitors.add(webSocket, stream, filter, operator.expiresAt)
         })
-        return reply
       },
+    }
+    app.route({
+      ...unreadRoute(path, (request, reply) => {
+        takeTokenOfSubprotocols(request.raw)
+        surface.serve(request, reply, route)
+      }),
+      method: 'GET',
+      exposeHeadRoute: false,
     })
   }
 }
 
 /** Returns the refusal of a plain GET, by which clients whose handshake failed learn what is wrong with the query. */
-function upgradeRequired(request: FastifyRequest): ManagementError {
+function upgradeRequired(request: HttpRequest): ManagementError {
   let problem = ''
   try {
     monitorFilter(readQuery(queryOf(request)))
@@ -74,11 +75,9 @@ const require = createRequire(import.meta.url)
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
 const http = process.getBuiltinModule('node:http')
 
-/**
- * The socket of an upgrade request, the bytes after its head, and the response that may still
- * refuse it.
- */
+/** An upgrade request, its socket, the bytes after its head, and the response that may still refuse it. */
 interface Upgrade {
+  readonly request: IncomingMessage
   readonly socket: Socket
   readonly head: Buffer
   readonly response: ServerResponse
@@ -93,7 +92,7 @@ const MAX_CLIENT_FRAME_BYTES = 1_024
  * is an ordinary answer.
  */
 class Upgrades {
-  readonly #upgrades = new WeakMap<IncomingMessage, Upgrade>()
+  readonly #upgrades = new WeakMap<HttpRequest, Upgrade>()
   readonly #refusals = new WeakMap<IncomingMessage, (error: Error) => void>()
   #server: WebSocketServer | undefined
 
@@ -130,13 +129,13 @@ class Upgrades {
     response.shouldKeepAlive = false
     response.assignSocket(socket)
     response.once('finish', () => socket.end())
-    this.#upgrades.set(request, { socket, head, response })
+    this.#upgrades.set(request, { request, socket, head, response })
     app.routing(request, response)
   }
 
   /** Returns the upgrade that a request asks for; undefined if it asks for none. */
-  of({ raw }: FastifyRequest): Upgrade | undefined {
-    return this.#upgrades.get(raw)
+  of(request: HttpRequest): Upgrade | undefined {
+    return this.#upgrades.get(request)
   }
 
   /**
@@ -144,14 +143,13 @@ class Upgrades {
    * @throws ManagementError UPGRADE_FAILED; the request can still be answered then
    */
   async accept(
-    { raw }: FastifyRequest,
-    { socket, head, response }: Upgrade,
+    { request, socket, head, response }: Upgrade,
     opened: (webSocket: WebSocket, stream: Socket) => void,
   ): Promise<void> {
     try {
       await new Promise<void>((resolve, reject) => {
-        this.#refusals.set(raw, reject)
-        this.#webSockets().handleUpgrade(raw, socket, head, (webSocket) => {
+        this.#refusals.set(request, reject)
+        this.#webSockets().handleUpgrade(request, socket, head, (webSocket) => {
           response.detachSocket(socket)
           opened(webSocket, socket)
           resolve()
