@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { AdmissionControl, TrustedProxies } from '../src/index.ts'
 import { addressOf, derivedLimits, HeldBytes, networkOf } from '../src/internal.ts'
-import { ConnectionCaller } from '../src/surface/endpoint.ts'
+import { ConnectionCaller } from '../src/surface/caller.ts'
 
 async function addressBy(proxies: TrustedProxies, headers: Record<string, string>): Promise<string> {
   const server = createServer((request, response) => {

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { AdmissionControl } from '../src/index.ts'
 import { escapedSize, forEveryOrigin, hopsOf, hopsProblem, LongBytes, TextParts, withVary } from '../src/internal.ts'
-import { servePlain } from './support/plain-surface.ts'
+import { route, servePlain } from './support/plain-surface.ts'
 import type { PlainExchange } from './support/plain-surface.ts'
 
 const certificates = new URL('../../../apps/server/test/certificates/', import.meta.url)
@@ -17,14 +17,14 @@ const certificate = {
   key: readFileSync(new URL('server.key', certificates)),
 }
 
-test('endpoint - a reader that does not read its answer is cut off, and its resources are released', async () => {
+test('exchange - a reader that does not read its answer is cut off, and its resources are released', async () => {
   const admission = new AdmissionControl()
   let unread = 0
   const answer = (exchange: PlainExchange): void => {
     exchange.answer('x'.repeat(16_000_000))
     unread = admission.use.unreadBytes
   }
-  const { port } = await servePlain(() => answer, { frontDoor: { admission, stalledReaderMs: 50 } })
+  const { port } = await servePlain(route(answer), { frontDoor: { admission, stalledReaderMs: 50 } })
   const socket = connect(port, '127.0.0.1')
   onTestFinished(() => void socket.destroy())
   socket.on('error', () => {})
@@ -36,10 +36,14 @@ test('endpoint - a reader that does not read its answer is cut off, and its reso
 test.each([
   ['without TLS', undefined, connect],
   ['with TLS', certificate, (port: number) => connectTls({ port, rejectUnauthorized: false })],
-] as const)('endpoint - a reader that takes its answer slowly gets the whole of it, %s', async (_how, tls, open) => {
+] as const)('exchange - a reader that takes its answer slowly gets the whole of it, %s', async (_how, tls, open) => {
   const answer = 'x'.repeat(24_000_000)
   const frontDoor = { stalledReaderMs: 1_000 }
-  const { port } = await servePlain(() => (exchange) => exchange.answer(answer), { frontDoor }, tls)
+  const { port } = await servePlain(
+    route((exchange) => exchange.answer(answer)),
+    { frontDoor },
+    tls,
+  )
   const socket = open(port)
   onTestFinished(() => void socket.destroy())
   socket.write('GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n')

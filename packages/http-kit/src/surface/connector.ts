@@ -32,7 +32,7 @@ export interface ConnectorParts {
   readonly close: (graceMs: number) => Promise<void>
 }
 
-/** Returns a connector for an endpoint that reads bodies itself. */
+/** Returns a connector for a surface, which reads bodies itself. */
 export function createConnector(
   parts: ConnectorParts,
   { drainMs = DEFAULT_DRAIN_MS }: Pick<ConnectorOptions, 'drainMs'>,

@@ -65,7 +65,7 @@ function isRequest(value: unknown): value is Request {
   )
 }
 
-/** A fetch request as endpoints read requests. Reads the body only when the endpoint does. */
+/** A fetch request as surfaces read requests. Reads the body only when the surface does. */
 class FetchRequest extends Readable implements HttpRequest {
   readonly method: string
   readonly url: string
@@ -125,7 +125,7 @@ const CLIENT_CLOSED_REQUEST = 499
 const OF_CONNECTION: ReadonlySet<string> = new Set(['connection', 'keep-alive', 'transfer-encoding'])
 
 /**
- * The answer to a fetch request as endpoints write responses. A written chunk counts as unread until the host asks for
+ * The answer to a fetch request as surfaces write responses. A written chunk counts as unread until the host asks for
  * the next one, so a slow reader is noticed as on a socket.
  */
 class FetchResponse extends Writable implements HttpResponse {

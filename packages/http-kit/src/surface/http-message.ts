@@ -14,7 +14,7 @@ export interface HttpConnection {
 }
 
 /**
- * The part of a request that endpoints use. Node's IncomingMessage is one; a host in the style of fetch gets another
+ * The part of a request that surfaces use. Node's IncomingMessage is one; a host in the style of fetch gets another
  * one ({@link serveFetch}).
  */
 export interface HttpRequest {
@@ -34,7 +34,7 @@ export interface HttpRequest {
   resume(): unknown
 }
 
-/** The part of a response that endpoints use. Node's ServerResponse is one. */
+/** The part of a response that surfaces use. Node's ServerResponse is one. */
 export interface HttpResponse {
   shouldKeepAlive: boolean
   readonly socket: HttpConnection | null

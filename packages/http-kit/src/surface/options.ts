@@ -4,7 +4,7 @@ import { checkOptions } from '@signalbox/broker-core/internal'
 import { anonymousAuthenticator } from '../authentication/authenticator.ts'
 import type { Authenticator } from '../authentication/authenticator.ts'
 import { DEFAULT_MAX_BODY_BYTES } from './body.ts'
-import type { FrontDoor } from './endpoint.ts'
+import type { FrontDoor } from './gate.ts'
 import type { TrustedOrigins } from './web-policy.ts'
 
 /** The options of all connectors. */

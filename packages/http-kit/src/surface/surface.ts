@@ -2,13 +2,16 @@ import type { Buffer } from 'node:buffer'
 
 import { OrderedSet } from '@signalbox/broker-core/internal'
 
+import type { Refusal } from '../admission/refusal.ts'
 import type { HeldBytes } from '../admission/request-hold.ts'
+import { readBody } from './body.ts'
+import type { ConnectionCaller } from './caller.ts'
 import { failureHook } from './connector.ts'
 import type { FailureHooks } from './connector.ts'
-import { Endpoint, LARGE_BODY_BYTES } from './endpoint.ts'
-import type { ConnectionCaller, EndpointOptions } from './endpoint.ts'
-import { allSteps } from './fair-turns.ts'
+import { allSteps, fairTurns } from './fair-turns.ts'
 import type { Steps } from './fair-turns.ts'
+import { Gate } from './gate.ts'
+import type { GateOptions } from './gate.ts'
 import type { HttpExchange } from './http-exchange.ts'
 import type { HttpRequest } from './http-message.ts'
 import { InFlight } from './in-flight.ts'
@@ -38,7 +41,7 @@ export interface Route<E extends HttpExchange, Input = unknown> {
 }
 
 /** The options of a {@link Surface}, which connectors take from their own. */
-export interface SurfaceOptions extends Omit<EndpointOptions, 'failed'> {
+export interface SurfaceOptions extends GateOptions {
   readonly hooks: FailureHooks
   /** Time between an answer with leased messages and their settlement, in ms. @default 0 */
   readonly settleGraceMs?: number
@@ -54,6 +57,12 @@ export function* wholeBody(_call: Call, body: Buffer): Steps<Buffer> {
   return body
 }
 
+/** Parsing a larger body can take milliseconds, and many may arrive at the same time, in bytes. */
+export const LARGE_BODY_BYTES = 65_536
+
+/** Larger bodies are read in turns, in bytes: 64 KiB of short keys or brackets take milliseconds, and 50 may come at once. */
+const TURN_BYTES = 16_384
+
 /** Time for an ended call to answer, in ms. */
 const LAST_MS = 1_000
 
@@ -68,7 +77,8 @@ export class Surface {
   /** The leased messages of written answers. */
   readonly settlements: Settlements
   readonly #options: SurfaceOptions
-  readonly #endpoint: Endpoint
+  readonly #gate: Gate
+  readonly #report: (error: unknown, request?: HttpRequest) => void
   readonly #running = new OrderedSet<Call>()
   readonly #inFlight = new InFlight()
   #closed: Promise<void> | undefined
@@ -76,16 +86,24 @@ export class Surface {
   /** @throws RangeError for an invalid trusted origin */
   constructor(options: SurfaceOptions) {
     this.#options = options
-    this.#endpoint = new Endpoint({ ...options, failed: failureHook(options.hooks) })
+    this.#gate = new Gate(options)
+    this.#report = failureHook(options.hooks)
     this.settlements = new Settlements(options.settleGraceMs ?? 0, this.failed)
   }
 
   /** Reports a failure that no client sees, with the request if it is known. Never throws. */
-  readonly failed = (error: unknown, request?: HttpRequest): void => this.#endpoint.report(error, request)
+  readonly failed = (error: unknown, request?: HttpRequest): void => {
+    try {
+      this.#report(error, request)
+    } catch {}
+  }
 
-  /** Returns a count of bytes that work for a caller holds apart from its requests. */
+  /**
+   * Returns a count of bytes that work for a caller holds apart from its requests.
+   * @param account The caller's key: `client:{ClientID}` or `address:{network}`
+   */
   heldBytes(account: string): HeldBytes {
-    return this.#endpoint.heldBytes(account)
+    return this.#gate.heldBytes(account)
   }
 
   /**
@@ -95,24 +113,47 @@ export class Surface {
   serve<E extends HttpExchange, Input>(exchange: E, found: Route<E, Input> | readonly string[] | undefined): void {
     if (this.settlements.size > 0) this.settlements.nextRequest(exchange.request.socket)
     if (found === undefined) exchange.notFound()
-    else if ('run' in found) {
-      const begin = (_exchange: E, caller: ConnectionCaller): void => this.#begin(new Call(exchange, caller, found))
-      this.#endpoint.admit(exchange, begin, found.whileClosing?.())
-    } else exchange.refuseMethod(found)
+    else if ('run' in found) this.#contain(exchange, () => this.#admit(exchange, found))
+    else exchange.refuseMethod(found)
+  }
+
+  #admit<E extends HttpExchange, Input>(exchange: E, route: Route<E, Input>): void | Promise<void> {
+    const whileClosing = route.whileClosing?.() === true
+    return this.#gate.admit(exchange, whileClosing, (caller) => this.#begin(new Call(exchange, caller, route)))
   }
 
   #begin<E extends HttpExchange, Input>(call: Call<E, Input>): void {
     const { exchange, route } = call
     const limit = route.accept?.(call)
     if (exchange.answered) return
-    if (limit !== undefined) this.#endpoint.readBody(exchange, limit, (_exchange, body) => this.#read(call, body))
+    if (limit !== undefined) this.#readBody(call, limit)
     else {
       exchange.request.resume()
       this.#run(call, undefined)
     }
   }
 
-  #read<E extends HttpExchange, Input>(call: Call<E, Input>, body: Buffer): void | Promise<void> {
+  /** Reads the body, within the budgets of the caller and of the process, unless the client disconnects first. */
+  #readBody<E extends HttpExchange, Input>(call: Call<E, Input>, limit: number): void {
+    const { exchange } = call
+    const { hold, request } = exchange
+    const parse = (body: Buffer): void => this.#contain(exchange, () => this.#parse(call, body))
+    const done = (refusal: Refusal | undefined, body: Buffer): void => {
+      if (refusal !== undefined) this.#contain(exchange, () => exchange.refuse(refusal))
+      else if (body.byteLength <= TURN_BYTES) parse(body)
+      else {
+        // The body counts while it waits for its turn, also after the client has gone.
+        hold?.retain()
+        fairTurns.run(hold?.account.key ?? '', () => {
+          parse(body)
+          hold?.release()
+        })
+      }
+    }
+    readBody(request, limit, done, hold)
+  }
+
+  #parse<E extends HttpExchange, Input>(call: Call<E, Input>, body: Buffer): void | Promise<void> {
     const steps = call.route.read?.(call, body)
     if (steps === undefined) return
     if (body.byteLength <= LARGE_BODY_BYTES) this.#run(call, allSteps(steps))
@@ -135,9 +176,39 @@ export class Surface {
       exchange.hold?.release()
     }
     running.then(finish, (error: unknown) => {
-      this.#endpoint.fail(exchange, error)
+      this.#fail(exchange, error)
       finish()
     })
+  }
+
+  /** Runs a step of a request, and answers its error or rejection. */
+  #contain(exchange: HttpExchange, step: () => void | Promise<void>): void {
+    try {
+      step()?.catch((error: unknown) => this.#fail(exchange, error))
+    } catch (error) {
+      this.#fail(exchange, error)
+    }
+  }
+
+  /**
+   * Answers an error of a request in the surface's protocol. Reports one that the protocol does not know, and answers
+   * it with the internal error. Never throws.
+   */
+  #fail(exchange: HttpExchange, error: unknown): void {
+    const { answered, request, response } = exchange
+    try {
+      exchange.answerThrown(error)
+    } catch (unknown) {
+      this.failed(unknown, request)
+      try {
+        exchange.crash(unknown)
+        // The client would wait for the rest of an answer that failed while it was written.
+        if (answered && !response.writableEnded) response.destroy()
+      } catch (second) {
+        this.failed(second, request)
+        response.destroy()
+      }
+    }
   }
 
   /**
@@ -145,7 +216,7 @@ export class Surface {
    * Idempotent: later calls wait for the first.
    */
   close(graceMs: number): Promise<void> {
-    this.#endpoint.close()
+    this.#gate.close()
     this.#closed ??= this.#shutDown(graceMs)
     return this.#closed
   }

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
@@ -7,10 +8,9 @@ import type { TlsOptions } from 'node:tls'
 
 import { onTestFinished } from 'vitest'
 
-import type { Refusal } from '../../src/index.ts'
-import type { Admitted, EndpointOptions } from '../../src/internal.ts'
-import { anonymousAuthenticator, HttpExchange } from '../../src/index.ts'
-import { Endpoint } from '../../src/internal.ts'
+import type { Call, Refusal, Route, SurfaceOptions } from '../../src/index.ts'
+import { anonymousAuthenticator, HttpExchange, Surface } from '../../src/index.ts'
+import { wholeBody } from '../../src/internal.ts'
 
 /** A surface whose protocol is a line of text. */
 export class PlainExchange extends HttpExchange {
@@ -33,26 +33,38 @@ export interface PlainServer {
   readonly server: Server
   readonly port: number
   readonly url: string
-  /** What the endpoint reported. */
+  readonly surface: Surface
+  /** What the surface reported. */
   readonly reported: unknown[]
 }
 
-/** Serves the endpoint on a real server. */
+type Run = (exchange: PlainExchange, call: Call<PlainExchange>, body: Buffer) => void | Promise<unknown>
+
+/** A route that reads no body. */
+export function route(run: Run): Route<PlainExchange, Buffer> {
+  return { run: (call, body = Buffer.alloc(0)) => run(call.exchange, call, body) }
+}
+
+/** A route that reads a body of at most `limit` bytes. */
+export function bodyRoute(limit: number, run: Run): Route<PlainExchange, Buffer> {
+  return { ...route(run), accept: () => limit, read: wholeBody }
+}
+
+/** Serves a route on a real server. */
 export async function servePlain(
-  handle: (endpoint: Endpoint) => Admitted<PlainExchange>,
-  options: Partial<EndpointOptions> = {},
+  served: Route<PlainExchange, Buffer>,
+  options: Partial<SurfaceOptions> = {},
   tls?: TlsOptions,
 ): Promise<PlainServer> {
   const reported: unknown[] = []
-  const endpoint = new Endpoint({
+  const surface = new Surface({
     authenticator: anonymousAuthenticator,
     trustedOrigins: 'auto',
-    failed: (error) => reported.push(error),
+    hooks: { failed: (error) => reported.push(error) },
     ...options,
   })
-  const admitted = handle(endpoint)
   const serve = (request: IncomingMessage, response: ServerResponse): void =>
-    endpoint.admit(new PlainExchange(request, response, undefined), admitted)
+    surface.serve(new PlainExchange(request, response, undefined), served)
   const server = tls === undefined ? createServer(serve) : createTlsServer(tls, serve)
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -61,5 +73,5 @@ export async function servePlain(
     server.close()
   })
   const { port } = server.address() as AddressInfo
-  return { server, port, url: `http://127.0.0.1:${port}/`, reported }
+  return { server, port, url: `http://127.0.0.1:${port}/`, surface, reported }
 }

@@ -6,7 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { AdmissionControl, Authenticator } from '../src/index.ts'
 import { AdmissionControl as Control, AuthenticationError, TrustedProxies } from '../src/index.ts'
-import { servePlain } from './support/plain-surface.ts'
+import { bodyRoute, route, servePlain } from './support/plain-surface.ts'
 
 /** Verifies callers by a header that names them. */
 const byName: Authenticator = {
@@ -21,23 +21,21 @@ async function idle(admission: AdmissionControl): Promise<void> {
   await expect.poll(() => admission.use).toMatchObject({ requests: 0, bodyBytes: 0, streams: 0, unreadBytes: 0 })
 }
 
-describe('endpoint - admission', () => {
-  test('endpoint - an authenticator that answers at once and one that takes its time lead to the same handler', async () => {
+describe('surface - admission', () => {
+  test('surface - an authenticator that answers at once and one that takes its time lead to the same handler', async () => {
     for (const authenticator of [
       { authenticate: () => ANONYMOUS },
       { authenticate: () => Promise.resolve(ANONYMOUS) },
     ] satisfies Authenticator[]) {
       const { url } = await servePlain(
-        () =>
-          (exchange, { identity }) =>
-            exchange.answer(identity.clientId),
+        route((exchange, { caller }) => exchange.answer(caller.identity.clientId)),
         { authenticator },
       )
       expect(await (await fetch(url)).text()).toBe('anonymous')
     }
   })
 
-  test('endpoint - refused credentials are no failure, an authenticator that breaks is one', async () => {
+  test('surface - refused credentials are no failure, an authenticator that breaks is one', async () => {
     const failures = [new AuthenticationError('no token'), new Error('broken')]
     for (const failure of failures) {
       for (const authenticate of [
@@ -46,9 +44,12 @@ describe('endpoint - admission', () => {
         },
         () => Promise.reject(failure),
       ]) {
-        const { url, reported } = await servePlain(() => (exchange) => exchange.answer('in'), {
-          authenticator: { authenticate },
-        })
+        const { url, reported } = await servePlain(
+          route((exchange) => exchange.answer('in')),
+          {
+            authenticator: { authenticate },
+          },
+        )
         const response = await fetch(url)
         const expected = failure instanceof AuthenticationError
         expect(response.status).toBe(expected ? 401 : 500)
@@ -57,8 +58,11 @@ describe('endpoint - admission', () => {
     }
   })
 
-  test('endpoint - an origin that is not trusted is refused before the caller is looked at', async () => {
-    const { url } = await servePlain(() => (exchange) => exchange.answer('in'), { authenticator: byName })
+  test('surface - an origin that is not trusted is refused before the caller is looked at', async () => {
+    const { url } = await servePlain(
+      route((exchange) => exchange.answer('in')),
+      { authenticator: byName },
+    )
     const response = await fetch(url, { headers: { origin: 'http://evil.example' } })
     expect([response.status, await response.text()]).toEqual([
       403,
@@ -66,16 +70,18 @@ describe('endpoint - admission', () => {
     ])
   })
 
-  test('endpoint - after close only requests that may finish are admitted', async () => {
-    const { url } = await servePlain((endpoint) => {
-      endpoint.close()
-      return (exchange) => exchange.answer('in')
-    })
+  test('surface - after close only requests that may finish are admitted', async () => {
+    const { surface, url } = await servePlain(route((exchange) => exchange.answer('in')))
+    await surface.close(0)
     expect((await fetch(url)).status).toBe(503)
+    const late = { ...route((exchange) => exchange.answer('in')), whileClosing: () => true }
+    const open = await servePlain(late)
+    await open.surface.close(0)
+    expect((await fetch(open.url)).status).toBe(200)
   })
 })
 
-describe('endpoint - containment', () => {
+describe('surface - containment', () => {
   test.each([
     [
       'throws',
@@ -84,44 +90,48 @@ describe('endpoint - containment', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('a bug'))],
-  ])('endpoint - a handler that %s is answered with the internal error and reported', async (_how, part) => {
-    const { url, reported } = await servePlain(() => part)
+  ])('surface - a handler that %s is answered with the internal error and reported', async (_how, part) => {
+    const { url, reported } = await servePlain(route(part))
     const response = await fetch(url)
     expect([response.status, await response.text()]).toEqual([500, 'internal error'])
     expect(reported).toMatchObject([{ message: 'a bug' }])
   })
 
-  test('endpoint - a handler that throws after the body was read is answered and reported', async () => {
+  test('surface - a handler that throws after the body was read is answered and reported', async () => {
     const { url, reported } = await servePlain(
-      (endpoint) => (exchange) =>
-        endpoint.readBody(exchange, 100, () => {
-          throw new Error('a bug')
-        }),
+      bodyRoute(100, () => {
+        throw new Error('a bug')
+      }),
     )
     expect((await fetch(url, { method: 'POST', body: 'x' })).status).toBe(500)
     expect(reported).toHaveLength(1)
   })
 
-  test('endpoint - an answer that cannot be given ends its connection, not the server', async () => {
-    const { url, reported } = await servePlain(() => (exchange) => {
-      exchange.crash = () => {
-        throw new Error('a second bug')
-      }
-      throw new Error('a bug')
-    })
+  test('surface - an answer that cannot be given ends its connection, not the server', async () => {
+    const { url, reported } = await servePlain(
+      route((exchange) => {
+        exchange.crash = () => {
+          throw new Error('a second bug')
+        }
+        throw new Error('a bug')
+      }),
+    )
     await expect(fetch(url)).rejects.toThrow('fetch failed')
     expect(reported).toHaveLength(2)
   })
 })
 
-describe('endpoint - limits', () => {
-  test('endpoint - requests in flight are limited for each caller, and free again when they end', async () => {
+describe('surface - limits', () => {
+  test('surface - requests in flight are limited for each caller, and free again when they end', async () => {
     const admission = new Control({ limits: { caller: { requestsInFlight: 2 } } })
     const open: (() => void)[] = []
-    const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
-      authenticator: byName,
-      frontDoor: { admission },
-    })
+    const { url } = await servePlain(
+      route((exchange) => void open.push(() => exchange.answer('in'))),
+      {
+        authenticator: byName,
+        frontDoor: { admission },
+      },
+    )
     const ask = (name: string): Promise<Response> => fetch(url, { headers: { authorization: name } })
     const answers = [ask('a'), ask('a')]
     await expect.poll(() => open).toHaveLength(2)
@@ -142,12 +152,15 @@ describe('endpoint - limits', () => {
     expect((await again).status).toBe(200)
   })
 
-  test("endpoint - anonymous callers are distinguished by address, and one may use half of the process's limits", async () => {
+  test("surface - anonymous callers are distinguished by address, and one may use half of the process's limits", async () => {
     const admission = new Control({ limits: { process: { requestsInFlight: 202 } } })
     const open: (() => void)[] = []
-    const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
-      frontDoor: { admission, trustedProxies: new TrustedProxies(['127.0.0.1']) },
-    })
+    const { url } = await servePlain(
+      route((exchange) => void open.push(() => exchange.answer('in'))),
+      {
+        frontDoor: { admission, trustedProxies: new TrustedProxies(['127.0.0.1']) },
+      },
+    )
     const ask = (address: string): Promise<Response> => fetch(url, { headers: { 'x-forwarded-for': address } })
     const answers = Array.from({ length: 101 }, () => ask('192.0.2.1'))
     await expect.poll(() => open).toHaveLength(101)
@@ -160,24 +173,26 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - requests a second are limited where that is asked for, with the time until the next one', async () => {
+  test('surface - requests a second are limited where that is asked for, with the time until the next one', async () => {
     const admission = new Control({ limits: { caller: { requestsPerSecond: 0.01 } } })
-    const { url } = await servePlain(() => (exchange) => exchange.answer('in'), { frontDoor: { admission } })
+    const { url } = await servePlain(
+      route((exchange) => exchange.answer('in')),
+      { frontDoor: { admission } },
+    )
     expect((await fetch(url)).status).toBe(200)
     const refused = await fetch(url)
     expect(refused.status).toBe(429)
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(90)
   })
 
-  test('endpoint - bytes of bodies are counted as they arrive, and released when the answer is sent', async () => {
+  test('surface - bytes of bodies are counted as they arrive, and released when the answer is sent', async () => {
     const admission = new Control({ limits: { caller: { bodyBytes: 10_000 } } })
     const seen: number[] = []
     const { url } = await servePlain(
-      (endpoint) => (exchange) =>
-        endpoint.readBody(exchange, 100_000, (_exchange, body) => {
-          seen.push(admission.use.bodyBytes)
-          exchange.answer(String(body.byteLength))
-        }),
+      bodyRoute(100_000, (exchange, _call, body) => {
+        seen.push(admission.use.bodyBytes)
+        exchange.answer(String(body.byteLength))
+      }),
       { authenticator: byName, frontDoor: { admission } },
     )
     const post = (bytes: number): Promise<Response> =>
@@ -190,18 +205,17 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - bytes of a reply count with those of the body, until they are discharged', async () => {
+  test('surface - bytes of a reply count with those of the body, until they are discharged', async () => {
     const admission = new Control({ limits: { caller: { bodyBytes: 1_000 } } })
     const refusals: (string | undefined)[] = []
     const { url } = await servePlain(
-      (endpoint) => (exchange) =>
-        endpoint.readBody(exchange, 100_000, () => {
-          const { hold } = exchange
-          refusals.push(hold?.charge(501)?.limit, hold?.charge(500)?.limit)
-          hold?.discharge(200)
-          refusals.push(hold?.charge(200)?.limit)
-          exchange.answer(String(admission.use.bodyBytes))
-        }),
+      bodyRoute(100_000, (exchange) => {
+        const { hold } = exchange
+        refusals.push(hold?.charge(501)?.limit, hold?.charge(500)?.limit)
+        hold?.discharge(200)
+        refusals.push(hold?.charge(200)?.limit)
+        exchange.answer(String(admission.use.bodyBytes))
+      }),
       { authenticator: byName, frontDoor: { admission } },
     )
     const response = await fetch(url, { method: 'POST', body: 'x'.repeat(500), headers: { authorization: 'a' } })
@@ -210,10 +224,10 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - a client that breaks off in the middle of its body holds nothing', async () => {
+  test('surface - a client that breaks off in the middle of its body holds nothing', async () => {
     const admission = new Control()
     const { port } = await servePlain(
-      (endpoint) => (exchange) => endpoint.readBody(exchange, 100_000, () => exchange.answer('in')),
+      bodyRoute(100_000, (exchange) => exchange.answer('in')),
       { frontDoor: { admission } },
     )
     const socket = connect(port, '127.0.0.1')
@@ -224,15 +238,14 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - work that continues after its client has disconnected stays counted until it is done', async () => {
+  test('surface - work that continues after its client has disconnected stays counted until it is done', async () => {
     const admission = new Control()
     const working: (() => void)[] = []
     const { port } = await servePlain(
-      (endpoint) => (exchange) =>
-        endpoint.readBody(exchange, 100_000, () => {
-          exchange.hold?.retain()
-          working.push(() => exchange.hold?.release())
-        }),
+      bodyRoute(100_000, (exchange) => {
+        exchange.hold?.retain()
+        working.push(() => exchange.hold?.release())
+      }),
       { frontDoor: { admission } },
     )
     const socket = connect(port, '127.0.0.1')
@@ -247,16 +260,15 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - above the memory watermark large bodies and streams are refused, small bodies are not', async () => {
+  test('surface - above the memory watermark large bodies and streams are refused, small bodies are not', async () => {
     let share = 0.9
     const admission = new Control({ measureMemory: () => share })
     const { url } = await servePlain(
-      (endpoint) => (exchange) =>
-        endpoint.readBody(exchange, 1_000_000, () => {
-          const refusal = exchange.hold?.toStream()
-          if (refusal === undefined) exchange.answer('a stream')
-          else exchange.refuse(refusal)
-        }),
+      bodyRoute(1_000_000, (exchange) => {
+        const refusal = exchange.hold?.toStream()
+        if (refusal === undefined) exchange.answer('a stream')
+        else exchange.refuse(refusal)
+      }),
       { frontDoor: { admission } },
     )
     const post = async (bytes: number): Promise<string> =>
@@ -269,11 +281,14 @@ describe('endpoint - limits', () => {
     expect(await post(65_537)).toBe('a stream')
   })
 
-  test('endpoint - a caller that reads none of its answers is cut off when they are too many bytes', async () => {
+  test('surface - a caller that reads none of its answers is cut off when they are too many bytes', async () => {
     const admission = new Control({ limits: { process: { unreadBytes: 16_000_000 } } })
-    const { port } = await servePlain(() => (exchange) => exchange.answer('x'.repeat(6_000_000)), {
-      frontDoor: { admission },
-    })
+    const { port } = await servePlain(
+      route((exchange) => exchange.answer('x'.repeat(6_000_000))),
+      {
+        frontDoor: { admission },
+      },
+    )
     const sockets = await Promise.all(
       Array.from({ length: 12 }, async () => {
         const socket = connect(port, '127.0.0.1')
@@ -290,10 +305,10 @@ describe('endpoint - limits', () => {
     await idle(admission)
   })
 
-  test('endpoint - of bodies that come at once and do not all fit, as many as fit are taken', async () => {
+  test('surface - of bodies that come at once and do not all fit, as many as fit are taken', async () => {
     const admission = new Control({ limits: { caller: { bodyBytes: 1_000_000 }, process: { bodyBytes: 2_000_000 } } })
     const { url } = await servePlain(
-      (endpoint) => (exchange) => endpoint.readBody(exchange, 10_000_000, () => exchange.answer('taken')),
+      bodyRoute(10_000_000, (exchange) => exchange.answer('taken')),
       { frontDoor: { admission }, authenticator: byName },
     )
     const { port } = new URL(url)
@@ -313,7 +328,7 @@ describe('endpoint - limits', () => {
     expect(taken).toHaveLength(2)
   })
 
-  test('endpoint - bodies above 16 KiB are read one in a tick of the event loop, smaller ones at once', async () => {
+  test('surface - bodies above 16 KiB are read one in a tick of the event loop, smaller ones at once', async () => {
     let turn = 0
     const count = (): void => {
       turn++
@@ -323,11 +338,10 @@ describe('endpoint - limits', () => {
     onTestFinished(() => clearImmediate(counting))
     const turns: number[] = []
     const { url } = await servePlain(
-      (endpoint) => (exchange) =>
-        endpoint.readBody(exchange, 10_000_000, () => {
-          turns.push(turn)
-          exchange.answer('taken')
-        }),
+      bodyRoute(10_000_000, (exchange) => {
+        turns.push(turn)
+        exchange.answer('taken')
+      }),
     )
     const { port } = new URL(url)
     const sockets = await Promise.all(
@@ -351,12 +365,15 @@ describe('endpoint - limits', () => {
     expect(await taken(17_000)).toBe(8)
   })
 
-  test('endpoint - limits can be replaced while requests are under way', async () => {
+  test('surface - limits can be replaced while requests are under way', async () => {
     const admission = new Control({ limits: { process: { requestsInFlight: 1 } } })
     const open: (() => void)[] = []
-    const { url } = await servePlain(() => (exchange) => void open.push(() => exchange.answer('in')), {
-      frontDoor: { admission },
-    })
+    const { url } = await servePlain(
+      route((exchange) => void open.push(() => exchange.answer('in'))),
+      {
+        frontDoor: { admission },
+      },
+    )
     const first = fetch(url)
     await expect.poll(() => open).toHaveLength(1)
     expect((await fetch(url)).status).toBe(429)
@@ -373,10 +390,13 @@ describe('endpoint - limits', () => {
   })
 })
 
-describe('endpoint - web pages', () => {
+describe('surface - web pages', () => {
   const frontDoor = { allowedHosts: ['auto'] }
   const ask = async (headers: Record<string, string>, options: Parameters<typeof servePlain>[1] = { frontDoor }) => {
-    const { port } = await servePlain(() => (exchange) => exchange.answer('in'), options)
+    const { port } = await servePlain(
+      route((exchange) => exchange.answer('in')),
+      options,
+    )
     const socket = connect(port, '127.0.0.1')
     await once(socket, 'connect')
     const lines = Object.entries({ Connection: 'close', ...headers }).map(([name, value]) => `${name}: ${value}\r\n`)
@@ -387,34 +407,34 @@ describe('endpoint - web pages', () => {
   }
 
   test.each(['localhost', 'localhost:9090', 'LOCALHOST.', '127.0.0.1:1', '[::1]:9090', '10.1.2.3:9090'])(
-    'endpoint - without authentication the Host %s may be asked for',
+    'surface - without authentication the Host %s may be asked for',
     async (host) => {
       expect(await ask({ Host: host })).toBe('200 in')
     },
   )
 
   test.each(['evil.example', 'evil.example:9090', 'localhost.evil.example', '127.0.0.1.evil.example', 'a'.repeat(301)])(
-    'endpoint - without authentication the Host %s is refused, and the setting named',
+    'surface - without authentication the Host %s is refused, and the setting named',
     async (host) => {
       expect(await ask({ Host: host })).toMatch(/^403 host: host not allowed: .*HTTP_ALLOWED_HOSTS/)
     },
   )
 
-  test('endpoint - listed hosts, the public one and the bind address may be asked for', async () => {
+  test('surface - listed hosts, the public one and the bind address may be asked for', async () => {
     expect(await ask({ Host: 'a.example' }, { frontDoor: { allowedHosts: ['a.example'] } })).toBe('200 in')
     expect(await ask({ Host: 'localhost' }, { frontDoor: { allowedHosts: ['a.example'] } })).toMatch(/^403/)
     expect(await ask({ Host: 'p.example' }, { frontDoor: { ...frontDoor, publicHost: 'p.example' } })).toBe('200 in')
     expect(await ask({ Host: 'node-1' }, { frontDoor, bindHost: 'node-1' })).toBe('200 in')
   })
 
-  test('endpoint - with authentication any Host is allowed, and requests that other sites cause are too', async () => {
+  test('surface - with authentication any Host is allowed, and requests that other sites cause are too', async () => {
     const options = { frontDoor, authenticator: byName }
     expect(await ask({ Host: 'evil.example', Authorization: 'a', 'Sec-Fetch-Site': 'cross-site' }, options)).toBe(
       '200 in',
     )
   })
 
-  test('endpoint - a navigation or an image of another site is refused, a fetch of a trusted origin is not', async () => {
+  test('surface - a navigation or an image of another site is refused, a fetch of a trusted origin is not', async () => {
     const crossSite = { Host: 'localhost', 'Sec-Fetch-Site': 'cross-site' }
     expect(await ask(crossSite)).toMatch(/^403 cross_site/)
     const origin = 'https://app.example'
