@@ -8,6 +8,7 @@ import { resolveBySystem } from '@signalbox/http-kit/internal'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import type { JWTPayload } from 'jose'
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { AgentAudit, openAgents } from '../src/agents/open-agents.ts'
@@ -21,7 +22,6 @@ import { Metrics } from '../src/metrics/metrics.ts'
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { RawConnection } from './support/socket.ts'
 import { issuer, trusting } from './support/tokens.ts'
 
 const one = issuer()

@@ -1,5 +1,6 @@
 import { testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
@@ -7,7 +8,6 @@ import { Refusals } from '../src/security/tls.ts'
 import { startServer } from '../src/server.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { RawConnection } from './support/socket.ts'
 import { file, issuer, trusting } from './support/tokens.ts'
 
 const REFUSED = { jsonrpc: '2.0', id: 1, error: { code: -32010, message: 'Authentication failed' } }

@@ -2,11 +2,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import { SignJWT, UnsecuredJWT } from 'jose'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { RawConnection } from './support/socket.ts'
 import type { Issuer } from './support/tokens.ts'
 import { file, issuer, keySet } from './support/tokens.ts'
 

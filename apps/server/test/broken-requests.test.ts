@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
-import { RawConnection } from './support/socket.ts'
 
 /** A request whose body does not come to its end. */
 function cut(path: string, type = 'application/json'): string {

@@ -1,13 +1,13 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { ConnectionLimitOptions } from '../src/limits/connection-limit.ts'
 import { limitConnections, openFileLimit } from '../src/limits/connection-limit.ts'
 import { closeOtherAddresses, listenAlso } from '../src/listeners/address.ts'
 import type { SecurityEvent } from '../src/security/events.ts'
-import { RawConnection } from './support/socket.ts'
 import { file } from './support/tokens.ts'
 
 async function listening(openFiles: number | undefined, options: Partial<ConnectionLimitOptions> = {}) {

@@ -1,11 +1,10 @@
-import { once } from 'node:events'
 import { request } from 'node:http'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
 import { testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
@@ -294,15 +293,12 @@ test('J3 - no route of either listener decodes a body: an encoded one is 415', a
 
 /** Sends the head of a request and the beginning of its body. Resolves with the answer when the connection is closed. */
 async function dribble(url: string, head: string, length = 'Content-Length: 1000'): Promise<string> {
-  const { hostname, port, host } = new URL(url)
-  const socket = connect(Number(port), hostname)
-  let answer = ''
-  socket.on('data', (data) => (answer += data.toString()))
-  socket.on('error', () => {})
-  socket.write(`${head} HTTP/1.1\r\nHost: ${host}\r\n${length}\r\nContent-Type: application/json\r\n`)
-  socket.write(length.startsWith('Transfer') ? '\r\n1\r\n{\r\n' : '\r\n{')
-  await once(socket, 'close')
-  return answer.slice(0, answer.indexOf('\r\n'))
+  const connection = new RawConnection(url)
+  const { host } = new URL(url)
+  await connection.write(`${head} HTTP/1.1\r\nHost: ${host}\r\n${length}\r\nContent-Type: application/json\r\n`)
+  await connection.write(length.startsWith('Transfer') ? '\r\n1\r\n{\r\n' : '\r\n{')
+  await connection.closed
+  return connection.received.slice(0, connection.received.indexOf('\r\n'))
 }
 
 test('front door - a refused request whose body does not arrive keeps no connection, on any path', async () => {

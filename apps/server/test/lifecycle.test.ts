@@ -1,12 +1,12 @@
 import { closeSync, existsSync, openSync } from 'node:fs'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 import { freePort } from '@signalbox/testkit/free-port'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { startCli } from './support/cli.ts'
-import { callTool } from './support/mcp.ts'
+import { callText, callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { callText, RawConnection } from './support/socket.ts'
 
 /** Waits until a request that was written before has reached the server: it answers later ones. */
 async function arrived(base: string): Promise<void> {

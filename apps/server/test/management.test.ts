@@ -2,6 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 
 import type { FastifyInstance } from 'fastify'
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
@@ -9,7 +10,6 @@ import { Health } from '../src/health/health.ts'
 import { createManagementListener } from '../src/listeners/management-listener.ts'
 import { createManagementApi } from '../src/management/management-api.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
-import { RawConnection } from './support/socket.ts'
 
 function managementListener(timeoutMs?: number): FastifyInstance {
   const metrics = new Metrics()

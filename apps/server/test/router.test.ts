@@ -2,6 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
@@ -9,7 +10,6 @@ import { Health } from '../src/health/health.ts'
 import { NOT_FOUND } from '../src/http/answers.ts'
 import { corsOf } from '../src/http/cors.ts'
 import { Router } from '../src/listeners/router.ts'
-import { RawConnection } from './support/socket.ts'
 
 /** A router with routes whose answers name the route and the target that it got. */
 async function routed() {

@@ -2,6 +2,7 @@ import { createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { anonymousAuthenticator } from '@signalbox/http-kit'
 import pino from 'pino'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
@@ -12,9 +13,8 @@ import { createSharedRoutes } from '../src/listeners/shared-listener.ts'
 import type { Timeouts } from '../src/listeners/shared-server.ts'
 import { SharedServer } from '../src/listeners/shared-server.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
-import { callTool, rpc } from './support/mcp.ts'
+import { callText, callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { callText, RawConnection } from './support/socket.ts'
 
 const CORS_HEADERS = [
   'access-control-allow-origin',

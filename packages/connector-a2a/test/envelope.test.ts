@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { always, hang, json, startAgent } from './agents.ts'
 import type { GatewayHost, RpcAnswer } from './gateway-host.ts'
 import { messageSend, openGateway } from './gateway-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 async function openWithAgent(): Promise<GatewayHost & { asked(): number }> {
   const host = await openGateway({ maxBodyBytes: 100_000 })
@@ -227,7 +227,7 @@ test('A16 - a caller that disconnects does not end its call; the answer is dropp
   const agent = await startAgent((_asked, response) => answers.push(() => json(response, '{}')))
   await host.register('agent-1', agent.url)
   const connection = await RawConnection.open(host.port)
-  connection.post('agent-1', '{"jsonrpc":"2.0","id":1,"method":"m"}')
+  connection.post('/a2a/agent-1', '{"jsonrpc":"2.0","id":1,"method":"m"}')
   await agent.reached(1)
   connection.socket.resetAndDestroy()
   await until(async () => (await host.connections()) === 0)

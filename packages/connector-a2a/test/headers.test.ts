@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { echo, startAgent } from './agents.ts'
 import type { GatewayHost } from './gateway-host.ts'
 import { messageSend, openGateway } from './gateway-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 /** A POST with exactly these headers; `fetch` would not send most of them. */
 function rawPost(host: GatewayHost, headers: readonly string[]): Promise<number> {

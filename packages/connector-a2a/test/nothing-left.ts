@@ -6,7 +6,7 @@ import { until } from '@signalbox/testkit/until'
 import type { Script } from './agents.ts'
 import { always, echo, hang, startAgent } from './agents.ts'
 import { openGateway } from './gateway-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 const STREAM = '{"jsonrpc":"2.0","id":1,"method":"message/stream"}'
 const CALL = '{"jsonrpc":"2.0","id":1,"method":"m"}'
@@ -82,7 +82,7 @@ export async function leavesNothing(calls: number): Promise<void> {
     () => post('mixed', STREAM, AbortSignal.timeout(20)),
     async () => {
       const connection = await RawConnection.open(host.port)
-      connection.post('mixed', pick([CALL, STREAM, NOTE]))
+      connection.post('/a2a/mixed', pick([CALL, STREAM, NOTE]))
       connection.socket.end()
     },
     async () => {

@@ -1,5 +1,4 @@
-import { connect } from 'node:net'
-
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, test } from 'vitest'
 
 import { CE_ROUTES } from '../src/index.ts'
@@ -202,16 +201,14 @@ test('CE-4 - binary mode: header values are unquoted and percent-decoded once; i
 test('CE-4 - binary mode: unencoded UTF-8 is read as such, and a header that is there twice is 400', async () => {
   const { base, subscribe } = await openCe()
   const stream = await subscribe('events?channel=c')
-  const raw = (lines: string): Promise<string> =>
-    new Promise((resolve, reject) => {
-      const socket = connect(Number(new URL(base).port), '127.0.0.1')
-      let text = ''
-      socket.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
-      socket.on('end', () => resolve(text)).on('error', reject)
-      socket.write(
-        `POST /ce/send/event?channel=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\nce-specversion: 1.0\r\nce-id: 1\r\nce-source: /t\r\nce-type: t\r\n${lines}\r\n\r\n`,
-      )
-    })
+  const raw = async (lines: string): Promise<string> => {
+    const connection = new RawConnection(base)
+    await connection.write(
+      `POST /ce/send/event?channel=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\nce-specversion: 1.0\r\nce-id: 1\r\nce-source: /t\r\nce-type: t\r\n${lines}\r\n\r\n`,
+    )
+    await connection.closed
+    return connection.received
+  }
   expect(await raw('ce-ext: grün')).toContain('HTTP/1.1 202')
   expect(await stream.nextJson()).toMatchObject({ ext: 'grün' })
   const twice = await raw('ce-ext: a\r\nCE-Ext: b')

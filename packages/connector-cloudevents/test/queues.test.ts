@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
-import { connect } from 'node:net'
 
 import { AdmissionControl } from '@signalbox/http-kit'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
@@ -48,21 +48,17 @@ test('CE-12, M14 - queues: a destructive read is settled after the answer, at on
   const server = await openCe({ settleGraceMs: 60_000 })
   await fill(server, 'q', 2)
   const inFlight = async () => (await server.user.channels.info('queues', 'q')).queue?.inFlight
-  const port = Number(new URL(server.base).port)
-  const socket = connect(port, '127.0.0.1')
-  const receive = 'POST /ce/queue/receive?channel=q HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n'
-  const answered = (): Promise<string> =>
-    new Promise((resolve) => socket.once('data', (chunk: Buffer) => resolve(chunk.toString())))
-  socket.write(receive)
-  expect(await answered()).toContain('"id":"1"')
+  const connection = new RawConnection(server.base)
+  connection.post('/ce/queue/receive?channel=q', '')
+  expect((await connection.answer()).text).toContain('"id":"1"')
   expect(await inFlight()).toBe(1)
-  socket.write('POST /ce/queue/receive?channel=other&is_peek=true HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n')
-  await answered()
+  connection.post('/ce/queue/receive?channel=other&is_peek=true', '')
+  await connection.answer()
   await until(async () => (await inFlight()) === 0)
   // A connection that breaks right after the answer gives its messages back.
-  socket.write(receive)
-  expect(await answered()).toContain('"id":"2"')
-  socket.resetAndDestroy()
+  connection.post('/ce/queue/receive?channel=q', '')
+  expect((await connection.answer()).text).toContain('"id":"2"')
+  connection.kill()
   await until(async () => (await inFlight()) === 0)
   const [message] = await server.user.queues.peek('q')
   expect(message).toMatchObject({ tags: { ce_id: '2' }, receiveCount: 1 })

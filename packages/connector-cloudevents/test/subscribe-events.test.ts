@@ -1,8 +1,6 @@
-import { once } from 'node:events'
-import { connect } from 'node:net'
-
 import * as fc from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
 import { event, openCe } from './ce-server.ts'
@@ -237,23 +235,16 @@ test('CE-18 - streams: a shutdown ends them with all events published before', a
 
 test('CE-15 - streams: a large event is escaped as it is read, and arrives whole before the end of its stream', async () => {
   const { base, user, connector } = await openCe({ maxBufferedBytes: 8_000_000 })
-  const { hostname, port } = new URL(base)
-  const socket = connect(Number(port), hostname)
-  onTestFinished(() => void socket.destroy())
-  const chunks: Buffer[] = []
-  socket.on('data', (chunk) => chunks.push(chunk))
-  socket.write('GET /ce/subscribe/events?channel=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
+  const connection = new RawConnection(base)
+  await connection.write('GET /ce/subscribe/events?channel=c HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')
   await until(async () => connector.openStreams() === 1)
   // In JSON each control character has six bytes.
   await user.events.publish('c', { body: Buffer.alloc(3_000_000, 1) })
   await user.events.publish('c', { body: Buffer.from(`[${'0,\n'.repeat(200_000)}0]`) })
   await user.events.publish('c', TEXT)
-  const closed = once(socket, 'close')
   await connector.close(10_000)
-  await closed
-  const [, answer = ''] = Buffer.concat(chunks)
-    .toString()
-    .split(/\r\n\r\n([^]*)/)
+  await connection.closed
+  const [, answer = ''] = connection.received.split(/\r\n\r\n([^]*)/)
   const written: string[] = []
   for (let at = 0, size = Infinity; size > 0; at = answer.indexOf('\r\n', at) + 2 + size + 2) {
     size = Number.parseInt(answer.slice(at, answer.indexOf('\r\n', at)), 16)

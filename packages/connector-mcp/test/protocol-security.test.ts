@@ -8,7 +8,7 @@ import { mcpConnector } from '../src/fastify.ts'
 import type { McpHost } from './mcp-host.ts'
 import { UNREAD_KINDS } from './mcp-host.ts'
 import { openHost, resultText, rpc, startHost, toolCall } from './mcp-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 const PING = { jsonrpc: '2.0', id: 1, method: 'ping' }
 

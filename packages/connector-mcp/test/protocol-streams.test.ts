@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { HOST_KINDS } from './mcp-host.ts'
 import { resultText, rpc, startHost, toolCall, waitingReceive } from './mcp-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 const STREAM = { Accept: 'text/event-stream' }
 
@@ -66,7 +66,7 @@ describe.each(HOST_KINDS)('shutdown on %s', (kind) => {
     const host = await startHost({}, kind)
     const streams = await Promise.all([1, 2, 3].map(() => fetch(host.url, { headers: STREAM })))
     const late = await RawConnection.open(host.port)
-    late.post({ jsonrpc: '2.0', id: 1, method: 'ping' })
+    late.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' })
     await late.answer()
     const receives = [await waitingReceive(host, { id: 1 }), await waitingReceive(host, { id: 2 })]
     await host.connector.close(0)
@@ -75,7 +75,7 @@ describe.each(HOST_KINDS)('shutdown on %s', (kind) => {
       expect(resultText(await answer)).toBe('[]')
     }
     for (const stream of streams) expect(await stream.text()).toBe(': open\n\n')
-    late.post(toolCall('queue_send', { channel: 'q', body: 'x' }))
+    late.post('/mcp', toolCall('queue_send', { channel: 'q', body: 'x' }))
     const refused = await late.answer()
     expect(refused.status).toBe(503)
     // In the style of fetch the connection is the host's.

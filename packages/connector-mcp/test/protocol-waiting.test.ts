@@ -8,7 +8,7 @@ import type { AgentDirectory } from '../src/index.ts'
 import { TestAgentDirectory } from './agent-directory.ts'
 import type { McpHost } from './mcp-host.ts'
 import { resultText, rpc, startHost, toolCall, waitingReceive } from './mcp-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 const RECEIVE = { channel: 'q', max_messages: 1, wait_timeout_seconds: 60 }
 const SESSION = { 'MCP-Session-Id': 'session-1' }
@@ -53,7 +53,11 @@ describe('M5 disconnects', () => {
     const host = await startHost()
     const connection = await RawConnection.open(host.port)
     const call = { name: 'queue_receive', arguments: RECEIVE, _meta: { progressToken: 1 } }
-    connection.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call }, { Accept: 'text/event-stream' })
+    connection.post(
+      '/mcp',
+      { jsonrpc: '2.0', id: 1, method: 'tools/call', params: call },
+      { Accept: 'text/event-stream' },
+    )
     await connection.until('waiting for')
     connection.kill()
     expect(await host.finished(({ tool }) => tool === 'queue_receive')).toMatchObject({ outcome: 'disconnected' })
@@ -74,7 +78,7 @@ describe('M5 disconnects', () => {
       return { executed: true, error: '', body: encodeText('done'), metadata: '', tags: {} }
     })
     onTestFinished(() => subscription.close())
-    connection.post(toolCall('query_send', { channel: 'ask', body: 'x', timeout_seconds: 60 }))
+    connection.post('/mcp', toolCall('query_send', { channel: 'ask', body: 'x', timeout_seconds: 60 }))
     const signal = await arrived.promise
     connection.kill()
     await new Promise((resolve) => connection.socket.once('close', resolve))
@@ -96,7 +100,7 @@ describe('M5 disconnects', () => {
       arguments: { channel: 'ask', body: 'dropped', timeout_seconds: 3600 },
       _meta: { progressToken: 1 },
     }
-    connection.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
+    connection.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
     await connection.until('waiting for')
     connection.kill()
     expect(await host.finished((event) => event.tool === tool)).toMatchObject({ outcome: 'disconnected' })
@@ -128,7 +132,7 @@ describe('M5 disconnects', () => {
     directory.resolve(registered)
     const connection = await RawConnection.open(host.port)
     const params = { name: tool, arguments: { agent_id: 'a1', ...args }, _meta: { progressToken: 1 } }
-    connection.post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
+    connection.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
     await connection.until('waiting for')
     connection.kill()
     expect(await host.finished((event) => event.tool === tool)).toMatchObject({ outcome: 'disconnected' })
@@ -155,7 +159,7 @@ describe('M5 disconnects', () => {
     const gone = async (): Promise<void> => {
       const connection = await RawConnection.open(host.port)
       const body = 'x'.repeat(megabytes * MIB)
-      connection.post(toolCall('command_send', { channel: 'work', body, timeout_seconds: 60 }))
+      connection.post('/mcp', toolCall('command_send', { channel: 'work', body, timeout_seconds: 60 }))
       await taken.promise
       connection.kill()
       await new Promise((resolve) => connection.socket.once('close', resolve))

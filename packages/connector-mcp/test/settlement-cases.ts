@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 
 import type { HostKind, McpHost } from './mcp-host.ts'
 import { resultText, startHost, toolCall } from './mcp-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 
 const LONG_MS = 600_000
 const RECEIVE = toolCall('queue_receive', { channel: 'q', max_messages: 10, wait_timeout_seconds: 1 })
@@ -22,7 +22,7 @@ const counts = (host: McpHost) => async (): Promise<unknown> => (await host.user
 /** Receives over a raw connection and reads the whole answer. */
 async function received(host: McpHost, headers: Record<string, string> = {}): Promise<RawConnection> {
   const connection = await RawConnection.open(host.port)
-  connection.post(RECEIVE, headers)
+  connection.post('/mcp', RECEIVE, headers)
   const answer = await connection.answer()
   expect(resultText(answer)).toContain('second')
   return connection
@@ -50,7 +50,7 @@ export function hostSettlementCases(kind: HostKind): void {
     const connection = await received(host)
     await host.post(PING)
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 2 })
-    connection.post(PING)
+    connection.post('/mcp', PING)
     await connection.answer()
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 0 })
     connection.kill()
@@ -76,8 +76,8 @@ export function settlementCases(kind: HostKind): void {
     await sendTwo(host)
     const connection = await RawConnection.open(host.port)
     connection.socket.cork()
-    connection.post(RECEIVE)
-    connection.post(PING)
+    connection.post('/mcp', RECEIVE)
+    connection.post('/mcp', PING)
     connection.socket.uncork()
     expect(resultText(await connection.answer())).toContain('second')
     expect((await connection.answer()).text).toBe('{"jsonrpc":"2.0","id":2,"result":{}}')
@@ -133,7 +133,7 @@ export function settlementCases(kind: HostKind): void {
       await host.user.queues.send('q', { body: Buffer.alloc(20_000_000, 'x') })
       const connection = await RawConnection.open(host.port)
       connection.socket.pause()
-      connection.post(RECEIVE, { Connection: mode })
+      connection.post('/mcp', RECEIVE, { Connection: mode })
       await host.finished(({ tool }) => tool === 'queue_receive')
       expect(await counts(host)()).toMatchObject({ waiting: 0, inFlight: 1 })
       connection.kill()
@@ -143,13 +143,13 @@ export function settlementCases(kind: HostKind): void {
 
   test.each([
     ['a killed client', (connection: RawConnection) => connection.kill(), 2],
-    ['a next request', (connection: RawConnection) => connection.post(PING), 0],
+    ['a next request', (connection: RawConnection) => connection.post('/mcp', PING), 0],
   ])('M14 - an answer over SSE is settled by the same rules: %s', async (_name, next, waiting) => {
     const host = await startHost({ settleGraceMs: LONG_MS }, kind)
     await sendTwo(host)
     const connection = await RawConnection.open(host.port)
     const params = { name: 'queue_receive', arguments: { channel: 'q', max_messages: 10 }, _meta: { progressToken: 1 } }
-    connection.post({ ...RECEIVE, params }, { Accept: 'application/json, text/event-stream' })
+    connection.post('/mcp', { ...RECEIVE, params }, { Accept: 'application/json, text/event-stream' })
     expect(await connection.until('\r\n0\r\n\r\n')).toContain('second')
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 2 })
     next(connection)
@@ -161,7 +161,7 @@ export function settlementCases(kind: HostKind): void {
     await host.user.queues.send('q', { body: Buffer.alloc(20_000_000, 'x') })
     const connection = await RawConnection.open(host.port)
     connection.socket.pause()
-    connection.post(RECEIVE)
+    connection.post('/mcp', RECEIVE)
     await expect.poll(counts(host), POLL).toMatchObject({ waiting: 0, inFlight: 1 })
     await host.finished(({ tool }) => tool === 'queue_receive')
     await host.connector.close(0)

@@ -4,14 +4,14 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { TestAgentDirectory } from './agent-directory.ts'
 import type { McpHost } from './mcp-host.ts'
 import { startHost } from './mcp-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { statelessRequest } from './stateless-client.ts'
 
 /** A call that waits; resolves when the server says so. */
 async function waitingCall(host: McpHost, name: string, args: object): Promise<RawConnection> {
   const connection = await RawConnection.open(host.port)
   const { body, headers } = statelessRequest('tools/call', { name, arguments: args }, { meta: { progressToken: 1 } })
-  connection.post(body, headers)
+  connection.post('/mcp', body, headers)
   await connection.until('waiting for')
   return connection
 }

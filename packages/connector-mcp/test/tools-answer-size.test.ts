@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { TestAgentDirectory } from './agent-directory.ts'
 import type { McpHost } from './mcp-host.ts'
 import { resultText, startHost, toolCall } from './mcp-host.ts'
-import { RawConnection } from './raw-connection.ts'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import type { ToolBench } from './tool-bench.ts'
 import { openToolBench } from './tool-bench.ts'
 
@@ -182,7 +182,7 @@ test('M10 - a client that does not read a large answer is cut off, and its messa
   await host.user.queues.send('q', { body: encodeText('x'.repeat(9_000_000)) })
   const connection = await RawConnection.open(host.port)
   connection.socket.pause()
-  connection.post(toolCall('queue_receive', { channel: 'q', max_messages: 4 }))
+  connection.post('/mcp', toolCall('queue_receive', { channel: 'q', max_messages: 4 }))
   await expect.poll(() => admission.use.bodyBytes).toBeGreaterThan(9_000_000)
   await expect.poll(() => admission.use).toMatchObject({ requests: 0, bodyBytes: 0, streams: 0, unreadBytes: 0 })
   // What the client has not taken is in the queue again.

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { connect } from 'node:net'
 
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { errorText, jsonHeadersProblem, readBody, refuseBody } from '../src/internal.ts'
@@ -96,29 +96,23 @@ describe('J3 - bodies', () => {
 
   test('J3 - a client that sends far more than the limit still reads the refusal, and is then disconnected', async () => {
     const { port } = await serve(echo(100))
-    const socket = connect(port, '127.0.0.1')
-    socket.on('error', () => {})
-    let answer = ''
-    socket.on('data', (data) => (answer += data.toString()))
-    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3000000\r\n\r\n')
-    socket.write(Buffer.alloc(3_000_000, 'x'))
-    await once(socket, 'close')
-    expect(answer).toMatch(/^HTTP\/1\.1 413 /)
-    expect(answer).toMatch(/connection: close/i)
-    expect(answer).toContain('"code":-32600')
+    const connection = new RawConnection(port)
+    connection.post('/', 'x'.repeat(3_000_000))
+    await connection.closed
+    expect(connection.received).toMatch(/^HTTP\/1\.1 413 /)
+    expect(connection.received).toMatch(/connection: close/i)
+    expect(connection.received).toContain('"code":-32600')
   })
 
   test('bodies - a refused body of any length that does not arrive keeps no connection', async () => {
     const { port } = await serve(echo(100))
     const answers = ['Content-Length: 1000', 'Content-Length: 3000000', 'Transfer-Encoding: chunked'].map(
       async (length) => {
-        const socket = connect(port, '127.0.0.1')
-        let answer = ''
-        socket.on('data', (data) => (answer += data.toString()))
-        socket.write(`POST / HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`)
-        if (length.startsWith('Transfer')) socket.write(`80\r\n${'x'.repeat(128)}\r\n`)
-        await once(socket, 'close')
-        return answer
+        const connection = new RawConnection(port)
+        await connection.write(`POST / HTTP/1.1\r\nHost: x\r\n${length}\r\n\r\n`)
+        if (length.startsWith('Transfer')) await connection.write(`80\r\n${'x'.repeat(128)}\r\n`)
+        await connection.closed
+        return connection.received
       },
     )
     for (const answer of await Promise.all(answers)) expect(answer).toMatch(/^HTTP\/1\.1 413 /)
@@ -126,14 +120,12 @@ describe('J3 - bodies', () => {
 
   test('bodies - a connection stays open after a refused body that arrives', async () => {
     const { port } = await serve(echo(100))
-    const socket = connect(port, '127.0.0.1')
-    onTestFinished(() => void socket.destroy())
-    let answer = ''
-    socket.on('data', (data) => (answer += data.toString()))
-    socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
-    await expect.poll(() => answer).toMatch(/^HTTP\/1\.1 413 /)
-    socket.write(`${'x'.repeat(1000)}POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nok`)
-    await expect.poll(() => answer).toMatch(/HTTP\/1\.1 200 [^]*ok$/)
+    const connection = new RawConnection(port)
+    await connection.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
+    expect((await connection.answer()).status).toBe(413)
+    await connection.write('x'.repeat(1000))
+    connection.post('/', 'ok')
+    expect(await connection.until('ok')).toMatch(/^HTTP\/1\.1 200 /)
   })
 
   test('bodies - a client that disconnects in the middle gets no answer', async () => {
@@ -144,9 +136,8 @@ describe('J3 - bodies', () => {
         request.on('error', () => {})
         request.once('close', resolve)
       }).then(({ port }) => {
-        const socket = connect(port, '127.0.0.1', () => {
-          socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nhalf', () => socket.destroy())
-        })
+        const { socket } = new RawConnection(port)
+        socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\nhalf', () => socket.destroy())
       })
     })
     await closed

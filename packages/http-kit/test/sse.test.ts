@@ -4,6 +4,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { connect } from 'node:net'
 
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { SseEnd, SseOptions } from '../src/index.ts'
@@ -26,18 +27,15 @@ async function open(
 ): Promise<{ stream: SseStream; socket: Socket; until: (text: string) => Promise<string> }> {
   const opened = Promise.withResolvers<SseStream>()
   const port = await serve((response) => opened.resolve(new SseStream(response, options)))
-  const socket = connect(port, '127.0.0.1')
-  onTestFinished(() => void socket.destroy())
-  socket.on('error', () => {})
-  let received = ''
-  socket.on('data', (data) => (received += data.toString()))
-  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  const connection = new RawConnection(port)
+  await connection.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   const stream = await opened.promise
+  let seen = ''
   const until = async (text: string): Promise<string> => {
-    while (!received.includes(text)) await once(socket, 'data')
-    return received
+    if (!seen.includes(text)) seen += await connection.until(text)
+    return seen
   }
-  return { stream, socket, until }
+  return { stream, socket: connection.socket, until }
 }
 
 const ended = (stream: SseStream): Promise<SseEnd> => new Promise((resolve) => stream.onEnd(resolve))
@@ -51,7 +49,7 @@ describe('SSE', () => {
     expect(head).toMatch(/cache-control: no-cache, no-transform\r\n/i)
     expect(head).toMatch(/x-more: yes\r\n/i)
     expect(stream.write({ event: 'message', id: '7', data: 'a\nb' })).toBe(true)
-    expect(await until('data: b')).toContain('event: message\nid: 7\ndata: a\ndata: b\n\n')
+    expect(await until('data: b\n\n')).toContain('event: message\nid: 7\ndata: a\ndata: b\n\n')
   })
 
   test('SVC-3 - keepalive comments come by the clock', async () => {

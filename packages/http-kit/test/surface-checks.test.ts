@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 import { ANONYMOUS } from '@signalbox/broker-core'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { AdmissionControl, Authenticator } from '../src/index.ts'
@@ -230,8 +231,7 @@ describe('surface - limits', () => {
       bodyRoute(100_000, (exchange) => exchange.answer('in')),
       { frontDoor: { admission } },
     )
-    const socket = connect(port, '127.0.0.1')
-    await once(socket, 'connect')
+    const { socket } = new RawConnection(port)
     socket.write(`POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50000\r\n\r\n${'x'.repeat(20_000)}`)
     await expect.poll(() => admission.use.bodyBytes).toBe(50_000)
     socket.destroy()
@@ -248,13 +248,12 @@ describe('surface - limits', () => {
       }),
       { frontDoor: { admission } },
     )
-    const socket = connect(port, '127.0.0.1')
-    await once(socket, 'connect')
+    const { socket, closed } = new RawConnection(port)
     socket.write('POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello')
     await expect.poll(() => admission.use).toMatchObject({ requests: 1, bodyBytes: 5 })
     socket.destroy()
     // The connection's end is known to the server when the next request is answered.
-    await new Promise((resolve) => socket.once('close', resolve))
+    await closed
     await expect.poll(() => admission.use).toMatchObject({ requests: 1, bodyBytes: 5 })
     for (const finish of working) finish()
     await idle(admission)
@@ -291,9 +290,9 @@ describe('surface - limits', () => {
     )
     const sockets = await Promise.all(
       Array.from({ length: 12 }, async () => {
-        const socket = connect(port, '127.0.0.1')
-        socket.on('error', () => {})
-        await once(socket, 'connect')
+        const { socket } = await RawConnection.open(port)
+        // Reads nothing.
+        socket.pause()
         socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
         return socket
       }),

@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { Route, SurfaceOptions } from '../src/index.ts'
@@ -128,12 +128,11 @@ test('surface - a call counts while it runs, also after its client has disconnec
   const admission = new AdmissionControl()
   const { promise, resolve } = Promise.withResolvers<void>()
   const { port } = await open({ '/': { run: () => promise } }, { frontDoor: { admission } })
-  const socket = connect(port, '127.0.0.1')
-  await once(socket, 'connect')
+  const { socket, closed } = new RawConnection(port)
   socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
   await expect.poll(() => admission.use.requests).toBe(1)
   socket.destroy()
-  await once(socket, 'close')
+  await closed
   expect(admission.use.requests).toBe(1)
   resolve()
   await expect.poll(() => admission.use.requests).toBe(0)
@@ -181,8 +180,7 @@ test('surface - the signal of a call is aborted when its client disconnects', as
         ),
     },
   })
-  const socket = connect(port, '127.0.0.1')
-  await once(socket, 'connect')
+  const { socket } = new RawConnection(port)
   socket.write('GET / HTTP/1.1\r\nHost: localhost\r\n\r\n')
   await new Promise((resolve) => setTimeout(resolve, 100))
   socket.destroy()

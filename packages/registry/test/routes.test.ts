@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest } from 'node:http'
-import { connect } from 'node:net'
 import type { AddressInfo } from 'node:net'
 
 import type { Authenticator } from '@signalbox/http-kit'
 import { AuthenticationError } from '@signalbox/http-kit'
+import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { RegistryRequestEvent } from '../src/index.ts'
@@ -303,7 +303,7 @@ test('routes - every request is reported once; a body that breaks off leaves not
   await call('GET /agents/a2')
   await call('DELETE /agents/a1')
   await call('PUT /agents')
-  const socket = connect(Number(new URL(base).port), '127.0.0.1')
+  const { socket } = new RawConnection(base)
   socket.write(
     'POST /agents/register HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{',
     () => socket.destroy(),

@@ -35,3 +35,9 @@ export async function callTool(
   const { content, isError, structuredContent = {} } = answer.result
   return { text: content[0]!.text, isError, structured: structuredContent }
 }
+
+/** The text of a `POST /mcp` that calls a tool. */
+export function callText(name: string, args: object): string {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } })
+  return `POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
+}
