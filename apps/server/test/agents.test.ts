@@ -2,6 +2,7 @@ import { CORE_TOOL_NAMES, TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
+import type { RunningServer } from '../src/server.ts'
 import { callAgent, listed, postJson, register, silent, startAgent, withResult } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -17,7 +18,7 @@ async function toolNames(base: string): Promise<readonly string[]> {
   return result.tools.map(({ name }) => name)
 }
 
-test('agents - one that registers is on every surface', async () => {
+test('MCP-8 - agents - an agent that registers is on every surface', async () => {
   const { http, api } = await serve()
   const agent = await startAgent(withResult({ said: 'yes' }))
   const card = await register(http.url, { agent_id: 'echo', name: 'Echo', url: agent.url, skills: SKILLS })
@@ -31,6 +32,7 @@ test('agents - one that registers is on every surface', async () => {
   expect(await (await fetch(`${http.url}/.well-known/agent-card.json`)).json()).toMatchObject({ name: 'signalbox' })
   expect(await callAgent(http.url, 'echo', 'message/send')).toEqual({ jsonrpc: '2.0', id: 1, result: { said: 'yes' } })
   expect(agent.asked).toMatchObject([{ method: 'message/send', headers: { 'x-broker-caller-id': 'anonymous' } }])
+  expect(await toolNames(http.url)).toEqual(TOOL_NAMES)
   expect(JSON.parse((await callTool(http.url, 'agent_list', {})).text)).toEqual([
     { agent_id: 'echo', name: 'Echo', skills: SKILLS },
   ])
@@ -97,75 +99,39 @@ test('R10 - CONNECTORSA2_A_ENABLE=false takes the paths, the tools and the serie
   expect(await metricsPage(api.url)).not.toContain('broker_a2a_')
 })
 
-test('MCP-8 - with the registry the tools of agents follow the core tools', async () => {
-  const { http } = await serve()
-  expect(await toolNames(http.url)).toEqual(TOOL_NAMES)
-})
-
-test('S5 - the order on /agents and /a2a: preflight, public cards, origin, then the rest; unknown paths are plain', async () => {
-  const { http } = await serve()
-  const evil = { origin: 'https://evil.example' }
-  for (const path of ['/agents/register', '/a2a/x']) {
-    const preflight = await fetch(`${http.url}${path}`, {
-      method: 'OPTIONS',
-      headers: { ...evil, 'access-control-request-method': 'POST' },
-    })
-    expect([preflight.status, preflight.headers.get('access-control-allow-origin')], path).toEqual([204, '*'])
-  }
-  expect((await fetch(`${http.url}/.well-known/agent-card.json`, { headers: evil })).status).toBe(200)
-  expect((await fetch(`${http.url}/a2a/x/.well-known/agent-card.json`, { headers: evil })).status).toBe(404)
-  // Not what is wrong with the body, which is not looked at.
-  const refusedCall = await postJson(`${http.url}/a2a/x`, 'no request', evil)
-  expect([refusedCall.status, await refusedCall.json()]).toEqual([
-    403,
-    {
-      jsonrpc: '2.0',
-      id: null,
-      error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSA2_A_TRUSTED_ORIGINS' },
-    },
-  ])
-  const refusedCard = await postJson(`${http.url}/agents/register`, 'no card', evil)
-  expect([refusedCard.status, await refusedCard.json()]).toMatchObject([403, { error: 'ORIGIN_REFUSED' }])
-  for (const path of ['/agentsx', '/agents/a/b', '/a2ax', '/a2a/x/y']) {
-    const unknown = await fetch(`${http.url}${path}`, { headers: evil })
-    expect([unknown.status, unknown.headers.get('content-type')], path).toEqual([404, 'text/plain; charset=utf-8'])
-  }
-})
-
-test('S6 - CONNECTORSA2_A_TRUSTED_ORIGINS says which pages may call agents, and list them', async () => {
+test('S6 - pages of CONNECTORSA2_A_TRUSTED_ORIGINS may call and list agents, others may not', async () => {
   const origin = 'https://app.example'
   const { http } = await serve({ connectors: { a2a: { trustedOrigins: [origin] } } })
-  const from = async (page: string) => [
-    (await fetch(`${http.url}/agents`, { headers: { origin: page } })).status,
-    (await postJson(`${http.url}/a2a/x`, { jsonrpc: '2.0', id: 1, method: 'm' }, { origin: page })).status,
-  ]
-  expect(await from(origin)).toEqual([200, 200])
-  expect(await from('http://localhost')).toEqual([403, 403])
+  const list = (page: string) => fetch(`${http.url}/agents`, { headers: { origin: page } })
+  const call = (page: string) => postJson(`${http.url}/a2a/x`, { jsonrpc: '2.0', id: 1, method: 'm' }, { origin: page })
+  expect([(await list(origin)).status, (await call(origin)).status]).toEqual([200, 200])
+  const refused = await call('http://localhost')
+  expect([(await list('http://localhost')).status, refused.status, await refused.json()]).toMatchObject([
+    403,
+    403,
+    { error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSA2_A_TRUSTED_ORIGINS' } },
+  ])
 })
 
-test('R7 - CONNECTORSA2_A_MAX_AGENTS bounds the registry with 409', async () => {
-  const { http } = await serve({ connectors: { a2a: { maxAgents: 1 } } })
-  await register(http.url, { agent_id: 'one', name: 'One', url: 'http://127.0.0.1:1/' })
-  const refused = await postJson(`${http.url}/agents/register`, {
-    agent_id: 'two',
-    name: 'Two',
-    url: 'http://127.0.0.1:1/',
-  })
-  expect([refused.status, await refused.json()]).toMatchObject([409, { error: 'AGENT_LIMIT' }])
-})
-
-async function statusOf(a2a: object, host: string): Promise<number> {
-  const { http } = await serve({ connectors: { a2a } })
-  const card = { agent_id: 'there', name: 'There', url: `http://${host}:4000/` }
-  return (await postJson(`${http.url}/agents/register`, card)).status
+/** Registers an agent at this address; resolves with the status and the code of an error. */
+async function answer({ http }: RunningServer, agent_id: string, host: string): Promise<unknown> {
+  const card = { agent_id, name: agent_id, url: `http://${host}:4000/` }
+  const response = await postJson(`${http.url}/agents/register`, card)
+  return [response.status, ((await response.json()) as { error?: string }).error]
 }
 
-test('R8 - CONNECTORSA2_A_AGENT_URL_DENY and _ALLOW say where agents may be', async () => {
-  expect(await statusOf({ agentUrlDeny: ['127.0.0.0/8'] }, '127.0.0.1')).toBe(400)
-  expect(await statusOf({ agentUrlDeny: ['127.0.0.0/8'] }, '10.1.2.3')).toBe(200)
-  expect(await statusOf({ agentUrlAllow: ['10.0.0.0/8'] }, '10.1.2.3')).toBe(200)
-  expect(await statusOf({ agentUrlAllow: ['10.0.0.0/8'] }, '127.0.0.1')).toBe(400)
-  expect(await statusOf({}, '169.254.169.254')).toBe(400)
+test('R7, R8 - the limit on agents and the addresses of the settings reach the registry', async () => {
+  const [denying, allowing, unset] = await Promise.all([
+    serve({ connectors: { a2a: { agentUrlDeny: ['127.0.0.0/8'], maxAgents: 1 } } }),
+    serve({ connectors: { a2a: { agentUrlAllow: ['10.0.0.0/8'] } } }),
+    serve(),
+  ])
+  expect(await answer(denying, 'one', '127.0.0.1')).toMatchObject([400, expect.any(String)])
+  expect(await answer(denying, 'one', '10.1.2.3')).toEqual([200, undefined])
+  expect(await answer(denying, 'two', '10.1.2.4')).toEqual([409, 'AGENT_LIMIT'])
+  expect(await answer(allowing, 'one', '127.0.0.1')).toMatchObject([400, expect.any(String)])
+  expect(await answer(allowing, 'one', '10.1.2.3')).toEqual([200, undefined])
+  expect(await answer(unset, 'one', '169.254.169.254')).toMatchObject([400, expect.any(String)])
 })
 
 test('A2, A3 - timeouts, concurrency and the size of responses are as configured', async () => {

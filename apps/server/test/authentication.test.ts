@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { createConfig } from '../src/config/load.ts'
 import { Refusals } from '../src/security/tls.ts'
 import { startServer } from '../src/server.ts'
+import { postJson, startAgent } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { file, issuer, trusting } from './support/tokens.ts'
@@ -83,25 +84,42 @@ test('S1 - issuer, audience and algorithms come from the settings', async () => 
   }
 })
 
-test('S9 - streams of /mcp and /ce end when the token that opened them does', async () => {
+test('S9 - streams of /mcp, /ce and /a2a end when the token that opened them expires, and the agent is notified', async () => {
   const { http } = await serve(trusting(one))
+  const agent = await startAgent((_asked, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write('event: task.status\ndata: {"type":"status_update","payload":{"state":"working"}}\n\n')
+  })
+  const lasting = await one.bearer('alice')
+  const card = { agent_id: 'agent-1', name: 'Agent', url: agent.url }
+  expect((await postJson(`${http.url}/agents/register`, card, { authorization: lasting })).status).toBe(200)
   // Tokens count whole seconds: this one ends within three, and not before two.
   const exp = Math.floor(Date.now() / 1000) + 3
-  const headers = { authorization: await one.bearer('alice', { exp }), accept: 'text/event-stream' }
   const paths = [
     '/mcp',
     '/ce/subscribe/events?channel=a',
     '/ce/subscribe/events-store?channel=a',
     '/ce/subscribe/commands?channel=a',
+    '/a2a/agent-1/stream?message=hi',
   ]
+  const open = (path: string, authorization: string): Promise<Response> =>
+    fetch(`${http.url}${path}`, { headers: { authorization, accept: 'text/event-stream' } })
+  const stays = await open('/a2a/agent-1/stream?message=hi', lasting)
+  const brief = await one.bearer('alice', { exp })
   await Promise.all(
     paths.map(async (path) => {
-      const stream = await fetch(`${http.url}${path}`, { headers })
+      const stream = await open(path, brief)
       expect(stream.headers.get('content-type'), path).toBe('text/event-stream')
       await stream.text()
       expect(Date.now(), path).toBeGreaterThanOrEqual(exp * 1000)
     }),
   )
+  const counts = () => [
+    agent.asked.filter(({ method }) => method === 'stream_cancel').length,
+    agent.gone.filter(({ method }) => method === 'message/stream').length,
+  ]
+  await expect.poll(counts, { timeout: 20_000 }).toEqual([1, 1])
+  await stays.body?.cancel()
 })
 
 test('S1 - the server starts without its key provider, and admits no caller', async () => {

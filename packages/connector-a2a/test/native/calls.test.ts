@@ -46,15 +46,12 @@ test('native - a call passes byte for byte in both directions, with the version 
     ['agent-1/v0.3/', 'tasks/pushNotificationConfig/set', {}, '0.3', 'tasks/pushNotificationConfig/set'],
     ['agent-1/v0.3', 'custom/method', {}, '0.3', 'unknown'],
   ]
-  for (const [path, method, headers, version, label] of rows) {
-    const body = call(method, '9007199254740993')
+  const ids = ['9007199254740993', '1', '-3', '"a string"', '"ü☃\\u2028"']
+  for (const [row, [path, method, headers, version, label]] of rows.entries()) {
+    const id = ids[row % ids.length]
+    const body = call(method, id)
     const { status, text } = await host.post(path, body, headers)
-    expect([path, method, status, text]).toEqual([
-      path,
-      method,
-      200,
-      `{"jsonrpc":"2.0","id":9007199254740993,"result":${RESULT}}`,
-    ])
+    expect([path, method, status, text]).toEqual([path, method, 200, `{"jsonrpc":"2.0","id":${id},"result":${RESULT}}`])
     const asked = agent.asked.pop()
     expect(asked?.body).toBe(body)
     expect(asked?.headers).toMatchObject({ 'a2a-version': version, 'x-broker-caller-id': 'anonymous' })
@@ -69,6 +66,7 @@ test('native - the dialect gets no header of its own, and a path with a slash or
     expect([status, text]).toEqual([200, `{"jsonrpc":"2.0","id":1,"result":${RESULT}}`])
     expect(agent.asked.pop()?.headers['a2a-version']).toBeUndefined()
   }
+  expect((await host.post('agent-1//', call('message/send'))).status).toBe(404)
 })
 
 test("native - an agent's error passes unchanged, with any status", async () => {
