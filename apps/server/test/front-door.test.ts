@@ -14,7 +14,7 @@ import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { PROBED_ROUTES, REGISTER } from './support/routes.ts'
-import { serve } from './support/server.ts'
+import { serve, serveAll } from './support/server.ts'
 import { issuer, replace, trusting } from './support/tokens.ts'
 
 interface Head {
@@ -52,6 +52,9 @@ async function logged(partial: PartialConfig): Promise<{ server: RunningServer; 
   return { server, lines }
 }
 
+/** A server with default settings. */
+const byDefault = serveAll()
+
 const ping = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
 const JSON_TYPE = { 'content-type': 'application/json' }
 
@@ -59,7 +62,7 @@ describe('front door - names of the server', () => {
   const EVIL = { host: 'evil.example:9090' }
 
   test('front door - while authentication is off, no route of either listener takes a foreign Host', async () => {
-    const { http, api } = await serve()
+    const { http, api } = byDefault()
     const refused = [
       await ask(`${http.url}/mcp`, { ...EVIL, ...JSON_TYPE }, 'POST', ping),
       await ask(`${http.url}/mcp`, { ...EVIL, accept: 'text/event-stream' }),
@@ -75,7 +78,7 @@ describe('front door - names of the server', () => {
   })
 
   test('front door - a navigation from another site neither calls an agent nor takes messages', async () => {
-    const { http } = await serve()
+    const { http } = byDefault()
     const foreign = { 'sec-fetch-site': 'cross-site' }
     expect((await ask(`${http.url}/ce/subscribe/commands?channel=c`, foreign)).status).toBe(403)
     expect((await ask(`${http.url}/mcp`, { ...foreign, accept: 'text/event-stream' })).status).toBe(403)
@@ -167,7 +170,7 @@ test('front door - TRUSTED_PROXIES takes addresses and ranges, and reports any o
 })
 
 test('front door - a preflight gets the headers of the protocols that it asks for', async () => {
-  const { http } = await serve()
+  const { http } = byDefault()
   const preflight = async (asked: string) => {
     const headers = {
       origin: 'https://app.example',
@@ -184,7 +187,7 @@ test('front door - a preflight gets the headers of the protocols that it asks fo
 })
 
 test('front door - no answer may be taken for another type than it says', async () => {
-  const { http, api } = await serve()
+  const { http, api } = byDefault()
   const answers = [
     await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping),
     await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', '{'),
@@ -274,7 +277,7 @@ const ROUTES = [...PROBED_ROUTES, REGISTER].filter(({ method, body }) => method 
 const WITHOUT_BODY = new Set(['receive', 'ack', 'nack', 'extend', 'ack_all'].map((name) => `POST /ce/queue/${name}`))
 
 test('J3 - no route of either listener decodes a body: an encoded one is 415', async () => {
-  const { http, api } = await serve()
+  const { http, api } = byDefault()
   expect(ROUTES.length).toBeGreaterThan(20)
   for (const { listener, name, path, headers } of ROUTES) {
     const { url } = listener === 'shared' ? http : api

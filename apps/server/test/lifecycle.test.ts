@@ -155,18 +155,17 @@ test('lifecycle - close is idempotent', async () => {
 })
 
 test('M14 - messages survive a restart, except those that were received within the grace of the shutdown', async () => {
-  const env = { STORE_PATH: testFolder(), SETTLE_GRACE_MS: '10000' }
-  const first = startCli({ env })
-  const before = await first.ready()
-  await callTool(before.http, 'queue_send', { channel: 'q', body: 'kept', tags: { a: 'b' } })
-  await callTool(before.http, 'events_store_publish', { channel: 'log', body: 'one' })
-  await callTool(before.http, 'queue_send', { channel: 'taken', body: 'once' })
-  const taken = await callTool(before.http, 'queue_receive', { channel: 'taken', max_messages: 1 })
+  const settings = { store: { path: testFolder() }, settleGraceMs: 10_000 }
+  const first = await serve(settings)
+  const before = first.http.url
+  await callTool(before, 'queue_send', { channel: 'q', body: 'kept', tags: { a: 'b' } })
+  await callTool(before, 'events_store_publish', { channel: 'log', body: 'one' })
+  await callTool(before, 'queue_send', { channel: 'taken', body: 'once' })
+  const taken = await callTool(before, 'queue_receive', { channel: 'taken', max_messages: 1 })
   expect(JSON.parse(taken.text)).toHaveLength(1)
-  first.child.kill('SIGTERM')
-  expect((await first.exited).code).toBe(0)
+  await first.close()
 
-  const { http } = await startCli({ env }).ready()
+  const { url: http } = (await serve(settings)).http
   const received = await callTool(http, 'queue_receive', { channel: 'q', max_messages: 10 })
   expect(JSON.parse(received.text)).toEqual([{ body: 'kept', metadata: '', tags: { a: 'b' } }])
   await callTool(http, 'events_store_publish', { channel: 'log', body: 'two' })
@@ -180,16 +179,16 @@ test('M14 - messages survive a restart, except those that were received within t
 })
 
 test('lifecycle - acknowledged messages survive kill -9', async () => {
-  const env = { STORE_PATH: testFolder() }
-  const first = startCli({ env })
+  const path = testFolder()
+  const first = startCli({ env: { STORE_PATH: path } })
   const before = await first.ready()
   const bodies = Array.from({ length: 50 }, (_, i) => `message ${i}`)
   await Promise.all(bodies.map((body) => callTool(before.http, 'queue_send', { channel: 'q', body })))
   first.child.kill('SIGKILL')
   expect(await first.exited).toEqual({ code: null, signal: 'SIGKILL' })
 
-  const { http } = await startCli({ env }).ready()
-  const received = await callTool(http, 'queue_receive', { channel: 'q', max_messages: 100 })
+  const { http } = await serve({ store: { path } })
+  const received = await callTool(http.url, 'queue_receive', { channel: 'q', max_messages: 100 })
   const found = (JSON.parse(received.text) as { body: string }[]).map(({ body }) => body)
   expect(found.sort()).toEqual(bodies.sort())
 })

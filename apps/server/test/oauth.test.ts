@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { POLICY_ACTIONS } from '@signalbox/broker-core'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { groupFolder, testFolder } from '@signalbox/testkit/test-folder'
 import { pino } from 'pino'
 import { Check } from 'typebox/value'
 import { TOOLS } from '@signalbox/testkit/mcp-tools'
@@ -16,7 +16,7 @@ import { MCP_OAUTH_ROUTES } from '../src/openapi/shared-routes.ts'
 import { startServer } from '../src/server.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
-import { serve } from './support/server.ts'
+import { serve, serveAll } from './support/server.ts'
 import { file, governed, issuer, keySet } from './support/tokens.ts'
 
 const PUBLIC_URL = 'https://broker.example.com'
@@ -26,13 +26,15 @@ const METADATA = '/.well-known/oauth-protected-resource'
 const CLAIMS = { iss: ISSUER, aud: RESOURCE, ClientID: undefined, sub: 'alice' }
 const ALL = 'signalbox:read signalbox:write signalbox:agents'
 const one = issuer()
+const jwksFile = join(groupFolder(), 'jwks.json')
+writeFileSync(jwksFile, keySet(one))
 
 function oauth(more: object = {}, authentication: object = {}): PartialConfig {
   return {
     publicUrl: PUBLIC_URL,
     authentication: {
       enable: true,
-      jwksFile: file(keySet(one)),
+      jwksFile,
       issuer: ISSUER,
       audience: [RESOURCE],
       oauth: { enable: true, ...more },
@@ -40,6 +42,8 @@ function oauth(more: object = {}, authentication: object = {}): PartialConfig {
     },
   }
 }
+
+const server = serveAll(oauth)
 
 /** The reason of a token without the scope of a call. */
 const LACKS = 'the scopes of the token do not allow this call'
@@ -140,7 +144,7 @@ describe('settings', () => {
 
 describe('metadata', () => {
   test('S10 - every caller reads it, and no Host header changes it', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     for (const path of [METADATA, `${METADATA}/mcp`]) {
       const response = await fetch(http.url + path, {
         headers: { host: 'evil.example', origin: 'https://any.example', authorization: 'Bearer bad' },
@@ -257,7 +261,7 @@ describe('401', () => {
   test.each(['legacy', 'stateless'] as const)(
     'S10 - every %s request without a token gets the challenge',
     async (era) => {
-      const { http } = await serve(oauth())
+      const { http } = server()
       for (const method of ['initialize', 'ping', 'server/discover', 'tools/list', 'tools/call', 'unknown']) {
         const refused = { status: 401, challenge: challenge(), body: UNAUTHENTICATED }
         expect(await call(http.url, era, method, {})).toEqual(refused)
@@ -266,7 +270,7 @@ describe('401', () => {
   )
 
   test.each(TOKENS)('S10 - a bad token gets the challenge with the reason: %s', async (_name, reason, make) => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     const token = await make()
     const described = challenge('invalid_token', ALL, reason)
     for (const era of ['legacy', 'stateless'] as const) {
@@ -279,13 +283,13 @@ describe('401', () => {
     const lines: string[] = []
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
     const config = createConfig({ ...oauth(), http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
-    const server = await startServer(config, { log })
-    onTestFinished(() => server.close())
+    const logging = await startServer(config, { log })
+    onTestFinished(() => logging.close())
     const secrets: string[] = []
     for (const [, , make] of [...TOKENS, ...TOKENS]) {
       const token = await make()
       secrets.push(token.split(' ')[1] ?? '')
-      await call(server.http.url, 'legacy', 'ping', {}, token)
+      await call(logging.http.url, 'legacy', 'ping', {}, token)
     }
     const found = lines
       .map((line) => JSON.parse(line) as { msg: string; count: number; reason: string })
@@ -297,7 +301,7 @@ describe('401', () => {
   })
 
   test('S10 - every method of every revision gets the challenge, and so does a notification', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     for (const method of ['GET', 'DELETE', 'PUT', 'POST']) {
       for (const version of ['2025-03-26', '2025-11-25', '2026-07-28', 'x']) {
         const response = await fetch(`${http.url}/mcp`, {
@@ -317,7 +321,7 @@ describe('401', () => {
   })
 
   test('S10 - a token in the query has no effect', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     const [, token] = (await bearer(ALL)).split(' ')
     const response = await fetch(`${http.url}/mcp?access_token=${token}`, {
       method: 'POST',
@@ -338,7 +342,7 @@ describe('401', () => {
 
 describe('scopes', () => {
   test('S11 - each tool needs its scope, and the answer without it names the scope', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     for (const { name, args, scope } of TOOLS) {
       const others = ALL.split(' ').filter((one) => one !== scope)
       const refused = { status: 403, challenge: challenge('insufficient_scope', scope, LACKS), body: INSUFFICIENT }
@@ -348,7 +352,7 @@ describe('scopes', () => {
   })
 
   test('S11 - requests of the older revisions get the same 403', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     const params = { name: 'queue_send', arguments: { channel: 'q', body: 'x' } }
     const refused = await call(http.url, 'legacy', 'tools/call', params, await bearer('signalbox:read'))
     const answer = {
@@ -360,7 +364,7 @@ describe('scopes', () => {
   })
 
   test('S11 - tools/list shows the tools that the scopes allow', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     for (const scope of ['signalbox:read', 'signalbox:write', 'signalbox:agents']) {
       const answer = await rpc(http.url, 'tools/list', {}, { authorization: await bearer(`openid ${scope}`) })
       const { tools } = (answer as { result: { tools: { name: string }[] } }).result
@@ -372,7 +376,7 @@ describe('scopes', () => {
   test.each([undefined, '', 'openid', 'signalbox', 'signalbox:manage', 'SIGNALBOX:READ'])(
     'S11 - a token without a scope of the tools is refused at once, with all of them: %j',
     async (scope) => {
-      const { http } = await serve(oauth())
+      const { http } = server()
       const token = await bearer(scope)
       const refused = {
         status: 403,
@@ -395,7 +399,7 @@ describe('scopes', () => {
     ['scp, array', { scp: ['signalbox:read'] }],
     ['scope before scp', { scope: 'signalbox:read', scp: ['signalbox:write'] }],
   ])('S11 - scopes are in the claim: %s', async (_name, claims) => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     const token = await bearer(undefined, claims)
     expect(await tool(http.url, 'channel_list', {}, token)).toMatchObject({ status: 200 })
     expect(await tool(http.url, 'queue_send', { channel: 'q', body: 'x' }, token)).toMatchObject({ status: 403 })
@@ -421,13 +425,13 @@ describe('scopes', () => {
   })
 
   test('S11 - invalid arguments are reported as such', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     const answer = await tool(http.url, 'queue_send', { channel: 'q' }, await bearer('signalbox:read'))
     expect(answer).toMatchObject({ status: 200, body: { result: { isError: true } } })
   })
 
   test('S11 - scopes restrict a token at the other connectors too', async () => {
-    const { http } = await serve(oauth())
+    const { http } = server()
     const agent = await startAgent(withResult('pong'))
     const post = async (path: string, body: string, authorization: string, type = 'application/json') => {
       const response = await fetch(http.url + path, {
@@ -466,7 +470,7 @@ describe('scopes', () => {
 
 describe('callers', () => {
   test('S12 - the user names the caller, before the program that all users share', async () => {
-    const { http, broker } = await serve(oauth())
+    const { http, broker } = server()
     const callers: string[] = []
     broker.observe({
       accepted: (type, _channel, { clientId }) => {

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import type { HealthState } from '../src/health/health.ts'
-import { runCli } from './support/cli.ts'
+import { command } from './support/commands.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 
@@ -17,7 +17,7 @@ const DONE = { result: { isError: false } }
 const FAILED = { result: { isError: true } }
 
 function recover(...args: readonly string[]) {
-  return runCli({ args: ['recover', ...args] })
+  return command(['recover', ...args])
 }
 
 /** A store with the queues `bad` and `good`, one page of `bad` overwritten. */

@@ -14,7 +14,10 @@ import type { Timeouts } from '../src/listeners/shared-server.ts'
 import { SharedServer } from '../src/listeners/shared-server.ts'
 import { Metrics } from '../src/metrics/metrics.ts'
 import { callText, callTool, rpc } from './support/mcp.ts'
-import { serve } from './support/server.ts'
+import { serve, serveAll } from './support/server.ts'
+
+/** A server with default settings. */
+const shared = serveAll()
 
 const CORS_HEADERS = [
   'access-control-allow-origin',
@@ -38,7 +41,7 @@ function preflight(url: string, origin: string): Promise<Response> {
 }
 
 test('CORS-7 - a preflight is answered before the connector, with the defaults of the specification', async () => {
-  const { http } = await serve()
+  const { http } = shared()
   // Not a trusted origin of /mcp: that is the connector's to say, when the call itself comes.
   const response = await preflight(`${http.url}/mcp`, 'https://app.example.com')
   expect(response.status).toBe(204)
@@ -55,7 +58,7 @@ test('CORS-7 - a preflight is answered before the connector, with the defaults o
 })
 
 test('CORS - an answer to a browser can be read by it, and shows the exposed headers', async () => {
-  const { http } = await serve()
+  const { http } = shared()
   const response = await fetch(`${http.url}/mcp`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', origin: 'http://localhost:5173' },
@@ -69,7 +72,7 @@ test('CORS - an answer to a browser can be read by it, and shows the exposed hea
 })
 
 test('CORS - requests without an Origin get no CORS headers', async () => {
-  const { http } = await serve()
+  const { http } = shared()
   const response = await fetch(`${http.url}/mcp`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -98,7 +101,7 @@ function pingFrom(origin: string, url: string): Promise<unknown> {
 
 test('S6, SVC-4 - a browser origin that is not trusted is refused on /mcp, by setting', async () => {
   const refused = { error: { code: -32600, message: 'origin not allowed; add it to CONNECTORSMCP_TRUSTED_ORIGINS' } }
-  const byDefault = await serve()
+  const byDefault = shared()
   expect(await pingFrom('https://evil.example', byDefault.http.url)).toMatchObject(refused)
   expect(await pingFrom('http://127.0.0.1:1234', byDefault.http.url)).toMatchObject({ result: {} })
   const listed = await serve({ connectors: { mcp: { trustedOrigins: ['https://app.example:8443'] } } })
@@ -109,7 +112,7 @@ test('S6, SVC-4 - a browser origin that is not trusted is refused on /mcp, by se
 })
 
 test('S6 - pages of other origins may not read the metrics; probes are public', async () => {
-  const { api } = await serve()
+  const { api } = shared()
   const from = (origin: string, path: string) => fetch(`${api.url}${path}`, { headers: { origin } })
   expect((await from('https://evil.example', '/metrics')).status).toBe(403)
   expect((await from('https://evil.example', '/ready')).status).toBe(200)
@@ -176,17 +179,17 @@ async function listener(timeouts: Timeouts): Promise<string> {
   const metrics = new Metrics()
   const health = new Health('embedded', '0')
   const log = pino({ level: 'silent' })
-  const shared = new SharedServer({ health, log, timeouts })
+  const sharedServer = new SharedServer({ health, log, timeouts })
   const config = createConfig()
   const parts = { ...createBroker(engine), authenticator: anonymousAuthenticator, health, metrics, log }
-  shared.prepare(await createSharedRoutes({ config, ...parts }))
-  shared.open()
+  sharedServer.prepare(await createSharedRoutes({ config, ...parts }))
+  sharedServer.open()
   onTestFinished(async () => {
     metrics[Symbol.dispose]()
-    await shared.drain(1_000).closed
+    await sharedServer.drain(1_000).closed
     await engine.close()
   })
-  return (await listen(shared.server, 'http', { host: '127.0.0.1', port: 0 })).url
+  return (await listen(sharedServer.server, 'http', { host: '127.0.0.1', port: 0 })).url
 }
 
 test('timeouts - a connection on which nothing more is asked is closed, and so is one on which nothing ever was', async () => {

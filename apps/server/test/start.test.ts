@@ -4,10 +4,13 @@ import { once } from 'node:events'
 import { connect, createServer } from 'node:net'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
+import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
+import type { ServerError } from '../src/errors.ts'
 import { startServer } from '../src/server.ts'
 import { startCli } from './support/cli.ts'
 import { callTool } from './support/mcp.ts'
@@ -27,15 +30,16 @@ function mostPending(): number {
   return existsSync(setting) ? Number(readFileSync(setting, 'utf8')) : 0
 }
 
-/** Starts the command line with what must not start, and returns the one line that it says. */
-async function refusalOf(env: Record<string, string>): Promise<string> {
-  const cli = startCli({ env })
-  await expect(cli.ready()).rejects.toThrow('ended before the ready line')
-  expect(await cli.exited).toEqual({ code: 1, signal: null })
-  expect(cli.stdout).not.toContain('fatal')
-  const lines = cli.stderr.trimEnd().split('\n')
-  expect(lines).toHaveLength(1)
-  return lines[0]!
+/** Starts a server that must not start, and returns its one problem. */
+async function refusalOf(partial: PartialConfig): Promise<string> {
+  const config = createConfig({ ...partial, http: { port: 0, ...partial.http }, api: { port: 0, ...partial.api } })
+  const started = startServer(config, { log: pino({ level: 'silent' }) })
+  const error = await started.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  )
+  expect(error).toMatchObject({ code: 'START_FAILED', problems: [expect.any(String)] })
+  return (error as ServerError).problems[0]!
 }
 
 /** What lies in a folder, by name. */
@@ -73,68 +77,52 @@ test.skipIf(mostPending() < 1_000)('start - a thousand clients can connect while
   expect((await fetch(`${http}/mcp`, { method: 'PUT' })).status).toBe(405)
 })
 
-test('S7 - on loopback nothing is warned of', async () => {
-  const cli = startCli({ env: { HTTP_HOST: 'localhost', API_HOST: '::1' } })
-  const { api } = await cli.ready()
-  expect(api).toMatch(/^http:\/\/\[::1\]:[0-9]+$/)
-  expect(cli.lines().filter(({ level }) => level === 'warn')).toEqual([])
-})
-
-test('S7 - binding elsewhere without authentication is warned of, at each listener', async () => {
-  const cli = startCli({ env: { HTTP_HOST: '0.0.0.0', API_HOST: '0.0.0.0' } })
-  await cli.ready()
-  const warnings = cli.lines().filter(({ level }) => level === 'warn')
-  expect(warnings).toEqual([
-    expect.objectContaining({ msg: expect.stringMatching(/authentication is off.*HTTP_HOST/) }),
-    expect.objectContaining({ msg: expect.stringMatching(/authentication is off.*API_HOST/) }),
-  ])
-})
-
 test('start - LOG_FORMAT=pretty writes lines for people', async () => {
   const cli = startCli({ env: { HTTP_HOST: '0.0.0.0', LOG_FORMAT: 'pretty' } })
   await cli.ready()
   expect(cli.stdout).toMatch(/WARN.*authentication is off/)
 })
 
-test.each(['HTTP_PORT', 'API_PORT'])('start - when %s is in use: one line, exit code 1', async (setting) => {
+test.each(['http', 'api'] as const)('start - the port of %s is in use: the refusal names it', async (listener) => {
   const port = await takenPort()
-  const line = await refusalOf({ [setting]: String(port) })
-  const key = setting === 'HTTP_PORT' ? 'http.port' : 'api.port'
-  expect(line).toBe(
-    `signalbox: ${key}: port ${port} on 127.0.0.1 is in use; stop the other process or choose another port`,
+  expect(await refusalOf({ store: { path: testFolder() }, [listener]: { port } })).toBe(
+    `${listener}.port: port ${port} on 127.0.0.1 is in use; stop the other process or choose another port`,
   )
 })
 
-test('start - an address that this machine does not have: one line, exit code 1', async () => {
-  expect(await refusalOf({ HTTP_HOST: '192.0.2.1' })).toBe(
-    'signalbox: http.host: 192.0.2.1 is not an address of this machine',
+test('start - an address that this machine does not have: the refusal names it', async () => {
+  expect(await refusalOf({ store: { path: testFolder() }, http: { host: '192.0.2.1' } })).toBe(
+    'http.host: 192.0.2.1 is not an address of this machine',
   )
 })
 
-test('start - a second process on the same store: one line, exit code 1, and the first goes on', async () => {
+test('start - a second process on the same store: one line, exit code 1, and the first continues', async () => {
   const store = testFolder()
-  const first = startCli({ env: { STORE_PATH: store } })
-  const { http } = await first.ready()
-  const line = await refusalOf({ STORE_PATH: store })
-  expect(line).toMatch(/^signalbox: store\.path: /)
-  expect(line).toContain(store)
-  expect((await callTool(http, 'queue_send', { channel: 'q', body: 'x' })).isError).toBe(false)
+  const { http } = await serve({ store: { path: store } })
+  const second = startCli({ env: { STORE_PATH: store } })
+  await expect(second.ready()).rejects.toThrow('ended before the ready line')
+  expect(await second.exited).toEqual({ code: 1, signal: null })
+  expect(second.stdout).not.toContain('fatal')
+  expect(second.stderr).toMatch(/^signalbox: store\.path: .*\n$/)
+  expect(second.stderr).toContain(store)
+  expect((await callTool(http.url, 'queue_send', { channel: 'q', body: 'x' })).isError).toBe(false)
 })
 
 // Where mkdir says ENOENT below a folder that is there, a recursive one of Node's never returns.
-test.runIf(existsSync('/proc/self'))('start - a store where no folder can be made: one line, exit code 1', async () => {
-  expect(await refusalOf({ STORE_PATH: '/proc/signalbox/store' })).toMatch(
-    /^signalbox: store\.path: cannot create the store's folder: \/proc\/signalbox\/store: ENOENT/,
+test.runIf(existsSync('/proc/self'))('start - a store where no folder can be made: the refusal says why', async () => {
+  expect(await refusalOf({ store: { path: '/proc/signalbox/store' } })).toMatch(
+    /^store\.path: cannot create the store's folder: \/proc\/signalbox\/store: ENOENT/,
   )
 })
 
 test.each(['a file is in the way of the folder', 'a file is in the way of its parent'])(
-  'start - a store that cannot be written, because %s: one line, exit code 1',
+  'start - a store that cannot be written, because %s: the refusal names the file',
   async (why) => {
     const file = join(testFolder(), 'file')
     writeFileSync(file, 'precious')
-    const line = await refusalOf({ STORE_PATH: why.endsWith('folder') ? file : join(file, 'store') })
-    expect(line).toMatch(/^signalbox: store\.path: /)
+    const path = why.endsWith('folder') ? file : join(file, 'store')
+    const line = await refusalOf({ store: { path } })
+    expect(line).toMatch(/^store\.path: /)
     expect(line).toContain(file)
     expect(readFileSync(file, 'utf8')).toBe('precious')
   },
@@ -155,12 +143,12 @@ async function writtenStore(): Promise<{ store: string; file: string }> {
 test.each<[string, (file: string) => void]>([
   ['cut short', (file) => truncateSync(file, Math.floor(statSync(file).size / 2))],
   ['replaced by garbage', (file) => writeFileSync(file, Buffer.alloc(statSync(file).size, 'garbage '))],
-])('start - a store whose file was %s: one line that names it, exit code 1, nothing touched', async (_how, damage) => {
+])('start - a store whose file was %s: the refusal names it, and nothing is touched', async (_how, damage) => {
   const { store, file } = await writtenStore()
   damage(file)
   const before = fingerprint(store)
-  const line = await refusalOf({ STORE_PATH: store })
-  expect(line).toMatch(/^signalbox: store\.path: /)
+  const line = await refusalOf({ store: { path: store } })
+  expect(line).toMatch(/^store\.path: /)
   expect(line).toContain(file)
   expect(fingerprint(store)[file.slice(store.length + 1)]).toBe(before[file.slice(store.length + 1)])
 })

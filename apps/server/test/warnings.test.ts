@@ -35,6 +35,7 @@ test('S7, S8 - a listener that others can reach is warned of without authenticat
   const both = { ...shared, api: { authentication: { enable: true } } }
   const security = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
   expect(await warnings(both)).toEqual([])
+  expect(await warnings({ http: { host: 'localhost' }, api: { host: '::1' } })).toEqual([])
   expect(await warnings({ http: EVERYWHERE, ...both })).toEqual([
     expect.stringMatching(/^http:.* has no TLS: .*SECURITY_CERT_FILE.*HTTP_HOST/),
   ])
@@ -47,6 +48,10 @@ test('S7, S8 - a listener that others can reach is warned of without authenticat
     expect.stringMatching(/ has no TLS: .*API_SECURITY_CERT_FILE.*API_HOST/),
   ])
   expect(await warnings({ ...shared, api: { ...api, security }, security })).toEqual([])
+  expect(await warnings({ http: EVERYWHERE, api: EVERYWHERE })).toEqual([
+    expect.stringMatching(/authentication is off.*HTTP_HOST/),
+    expect.stringMatching(/authentication is off.*API_HOST/),
+  ])
   expect(await warnings({ ...shared, api: EVERYWHERE, security })).toEqual([
     expect.stringMatching(/authentication is off.*API_AUTHENTICATION_ENABLE=true.*API_HOST.* no TLS/),
   ])

@@ -1,18 +1,27 @@
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
 
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { groupFolder, testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
+import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
-import { serve } from './support/server.ts'
+import { serve, serveAll } from './support/server.ts'
 import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 
-function openServer(): Promise<RunningServer> {
-  return serve({ webhooks: { enable: true, keyFile: join(testFolder(), 'webhooks.key'), allow: ['127.0.0.1'] } })
+function settings(folder: string): PartialConfig {
+  return { webhooks: { enable: true, keyFile: join(folder, 'webhooks.key'), allow: ['127.0.0.1'] } }
 }
+
+function openServer(): Promise<RunningServer> {
+  return serve(settings(testFolder()))
+}
+
+const keys = groupFolder()
+/** A server at which the tests leave nothing. */
+const unchanged = serveAll(() => settings(keys))
 
 async function call(server: RunningServer, method: string, path: string, body?: unknown) {
   const response = await fetch(`${server.http.url}${path}`, {
@@ -115,15 +124,14 @@ test.each([
   [{ sink: 'http://127.0.0.1:9/', config: { channel: 'orders' } }, 'ENDPOINT_UNVERIFIED'],
   [{ sink: 'http://127.0.0.1:9/', config: { channel: '_AGENTS_.discovery' } }, 'CHANNEL_RESERVED'],
 ])('webhooks - the subscription %j is refused with %s', async (body, code) => {
-  const server = await openServer()
-  expect(await call(server, 'POST', '/ce/subscriptions', body)).toMatchObject({
+  expect(await call(unchanged(), 'POST', '/ce/subscriptions', body)).toMatchObject({
     status: 400,
     answer: { is_error: true, data: { code } },
   })
 })
 
 test('webhooks - the server itself is no endpoint', async () => {
-  const server = await openServer()
+  const server = unchanged()
   const body = { sink: `${server.http.url}/ce/send/event`, config: { channel: 'orders' } }
   expect(await call(server, 'POST', '/ce/subscriptions', body)).toMatchObject({
     answer: { data: { code: 'ENDPOINT_REFUSED' } },

@@ -1,11 +1,18 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { afterAll, onTestFinished } from 'vitest'
 
 /** Makes a temporary folder that is removed when the running test ends. */
 export function testFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** Makes a temporary folder for all tests of a file or a `describe`, where it must be called. It is removed after the last one. */
+export function groupFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }

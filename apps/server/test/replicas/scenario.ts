@@ -36,11 +36,12 @@ export interface ReplicasReport {
 }
 
 /**
- * Calls an agent with three replicas without a pause, while one is killed with SIGKILL and replaced, and another leaves
- * and is replaced; in rounds, for about this time.
+ * Calls an agent with three replicas, while one is killed with SIGKILL and replaced, and another leaves and is replaced; in
+ * rounds, for about this time.
  * @param bases The nodes. Each call goes to the next one.
+ * @param pauseMs The time of a caller between its calls.
  */
-export async function runReplicas(bases: readonly string[], ms: number): Promise<ReplicasReport> {
+export async function runReplicas(bases: readonly string[], ms: number, pauseMs = 0): Promise<ReplicasReport> {
   const baseOf = (n: number): string => bases[n % bases.length] ?? ''
   const replicas = new Map<string, Replica>()
   for (const [n, id] of ['a', 'b', 'c'].entries()) replicas.set(id, await Replica.start(baseOf(n), id))
@@ -60,6 +61,7 @@ export async function runReplicas(bases: readonly string[], ms: number): Promise
         byInstance[by] = (byInstance[by] ?? 0) + 1
         slowestMs = Math.max(slowestMs, ended - began)
       }
+      if (pauseMs > 0) await pause(pauseMs)
     }
   }
   const began = performance.now()
