@@ -118,9 +118,16 @@ export class HonestClient {
     if (this.#connection === undefined) throw new Error('not connected')
     const { client } = this.#connection
     const begin = performance.now()
-    const late = setTimeout(() => client.close(), this.#options.timeoutMs)
+    const { timeoutMs } = this.#options
+    let isLate = false
+    const late = setTimeout(() => {
+      isLate = true
+      client.close()
+    }, timeoutMs)
     try {
       return (await client.call(name, args)).structured
+    } catch (error) {
+      throw isLate ? new Error(`${name} took more than ${timeoutMs} ms`, { cause: error }) : error
     } finally {
       clearTimeout(late)
       this.#times.push(performance.now() - begin)
@@ -130,14 +137,19 @@ export class HonestClient {
   async #receive(): Promise<number> {
     const { queue, waitSeconds } = this.#options
     const args = { channel: queue, max_messages: 100, wait_timeout_seconds: waitSeconds }
-    const messages = (await this.#call('queue_receive', args))['messages'] as readonly { readonly body: string }[]
-    for (const { body } of messages) {
+    const { messages } = await this.#call('queue_receive', args).catch((error: unknown) => {
+      // The answer that did not arrive may have contained any of them.
+      this.#outstanding.clear()
+      throw error
+    })
+    const received = messages as readonly { readonly body: string }[]
+    for (const { body } of received) {
       if (!this.#sent.has(body)) {
         throw new BrokenPromise('wrong', `a message arrived that was never sent: got ${body}`)
       }
       this.#outstanding.delete(body)
     }
-    return messages.length
+    return received.length
   }
 
   async #read(): Promise<void> {

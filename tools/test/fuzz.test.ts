@@ -1,16 +1,23 @@
+import { once } from 'node:events'
 import { globSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { sample } from 'fast-check'
-import { expect, test } from 'vitest'
+import { constant, sample } from 'fast-check'
+import { expect, onTestFinished, test } from 'vitest'
 
 import { fuzz, summary } from '../hostile/fuzz/run.ts'
-import { readInput, replay } from '../hostile/fuzz/target.ts'
+import type { OpenTarget, Target } from '../hostile/fuzz/target.ts'
+import { Finding, readInput, replay } from '../hostile/fuzz/target.ts'
 import { TARGETS } from '../hostile/fuzz/targets/index.ts'
+import { HonestClient } from '../hostile/honest-client.ts'
 
 const regressions = globSync('hostile/fuzz/regressions/*.json', { cwd: `${import.meta.dirname}/..` })
   .toSorted()
   .map((file) => readInput(`${import.meta.dirname}/../${file}`))
+
+const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{"structuredContent":{}}}'
 
 function isServer({ target }: { readonly target: string }): boolean {
   return target.startsWith('server-')
@@ -30,6 +37,67 @@ test('fuzz - every parser takes inputs of its grammar, and nothing is found', as
     summary(reports),
   ).toEqual([])
   expect(reports.filter(({ inputs }) => inputs === 0)).toEqual([])
+})
+
+/** Takes strings; the check of a test decides which of them fail. */
+function targetOf(check: OpenTarget['check'], settle?: OpenTarget['settle']): Target {
+  const open: OpenTarget = { check, async [Symbol.asyncDispose]() {}, ...(settle && { settle }) }
+  return { name: 'failing', about: '', weight: 1, input: constant('one input'), open: async () => open }
+}
+
+test('fuzz - a failed call is a finding with its input, and the run continues', async () => {
+  await using out = await TemporaryFolder.create('fuzz')
+  let calls = 0
+  const failing = targetOf(
+    async () => {
+      if (++calls === 2) throw new Error('the honest client got no answer')
+    },
+    async () => {
+      throw new Error('a message is lost')
+    },
+  )
+  const [report, next] = await fuzz({
+    targets: [failing, targetOf(async () => {})],
+    milliseconds: 50,
+    seed: 1,
+    out: out.path,
+    log: () => {},
+  })
+  expect(report?.findings.map(({ finding }) => finding.message)).toEqual([
+    'Error: the honest client got no answer',
+    'Error: a message is lost',
+  ])
+  expect(report?.findings.map(({ file }) => readInput(file).input)).toEqual(['one input', 'one input'])
+  expect(calls).toBeGreaterThan(3)
+  expect(next?.inputs).toBeGreaterThan(0)
+})
+
+test('fuzz - a server that does not start again ends the inputs of its target', async () => {
+  await using out = await TemporaryFolder.create('fuzz')
+  let calls = 0
+  const gone = targetOf(async () => {
+    calls++
+    throw new Finding('gone', 'the server does not start again')
+  })
+  const [report] = await fuzz({ targets: [gone], milliseconds: 5_000, seed: 1, out: out.path, log: () => {} })
+  expect(report?.findings.map(({ finding }) => finding.kind)).toEqual(['gone'])
+  expect(calls).toBe(1)
+})
+
+test('fuzz - an honest client whose call is late fails, and its next call uses a new connection', async () => {
+  const server = createServer((_, response) => {
+    if (++requests > 1) response.setHeader('content-length', ANSWER.length).end(ANSWER)
+  })
+  let requests = 0
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo
+  const options = { queue: 'honest', sends: 1, receiveAt: 9, waitSeconds: 1, timeoutMs: 50 }
+  const client = new HonestClient(options)
+  const error = await client.work(`http://127.0.0.1:${port}`).catch((reason: unknown) => reason)
+  expect(error).toMatchObject({ kind: 'answer', message: expect.stringContaining('queue_send took more than 50 ms') })
+  await client.work(`http://127.0.0.1:${port}`)
+  expect(requests).toBe(2)
 })
 
 // One server for all, because each is started, killed and started again.

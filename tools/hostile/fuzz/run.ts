@@ -1,8 +1,8 @@
 import { table } from '@signalbox/testkit/figures'
 import * as fc from 'fast-check'
 
-import type { OpenTarget, Target } from './target.ts'
-import { Finding, signatureOf, storeFinding } from './target.ts'
+import type { Finding, OpenTarget, Target } from './target.ts'
+import { findingOf, signatureOf, storeFinding } from './target.ts'
 
 interface FuzzOptions {
   readonly targets: readonly Target[]
@@ -67,23 +67,26 @@ async function fuzzTarget(
   }
 
   let inputs = 0
+  let last: unknown = null
+  let gone = false
   // Each target takes an input at least, however long a busy machine takes to open it.
-  for (let batch = 0; batch === 0 || performance.now() < deadline; batch++) {
+  for (let batch = 0; !gone && (batch === 0 || performance.now() < deadline); batch++) {
     const search = new Search(open, target.name, known, deadline)
     await fc.check(
       fc.asyncProperty(target.input, (input) => search.check(input)),
       { seed: (seed + Math.imul(batch, 0x9e37_79b1)) | 0, numRuns: BATCH },
     )
     inputs += search.inputs
+    last = search.last
     if (search.found !== undefined) report(search.found.finding, search.found.input)
+    gone = search.found?.finding.kind === 'gone'
     // One tick of the event loop, so that signals are handled.
     await new Promise(setImmediate)
   }
   try {
-    await open.settle?.()
+    if (!gone) await open.settle?.()
   } catch (error) {
-    if (!(error instanceof Finding)) throw error
-    report(error, null)
+    report(findingOf(error), last)
   }
   return { target: target.name, inputs, seconds: (performance.now() - startedAt) / 1000, findings }
 }
@@ -91,6 +94,7 @@ async function fuzzTarget(
 /** Runs one batch, up to the first new finding, and then searches for the smallest input with the same finding. */
 class Search {
   found: { readonly finding: Finding; readonly input: unknown } | undefined
+  last: unknown = null
   inputs = 0
   readonly #target: OpenTarget
   readonly #name: string
@@ -107,17 +111,19 @@ class Search {
 
   async check(input: unknown): Promise<void> {
     if (this.inputs > 0 && performance.now() > this.#deadline) return
+    if (this.found?.finding.kind === 'gone') return
     if (this.found === undefined) this.inputs++
+    this.last = input
     try {
       await this.#target.check(input)
     } catch (error) {
-      if (!(error instanceof Finding)) throw error
-      const signature = signatureOf(this.#name, error)
+      const finding = findingOf(error)
+      const signature = signatureOf(this.#name, finding)
       if (this.#known.has(signature) || (this.#signature !== undefined && signature !== this.#signature)) return
       if (this.#signature === undefined) this.#deadline = performance.now() + SHRINK_MS
       this.#signature = signature
-      this.found = { finding: error, input }
-      throw error
+      this.found = { finding, input }
+      throw finding
     }
   }
 }

@@ -16,6 +16,8 @@ type FindingKind =
   | 'answer'
   /** The server ended. */
   | 'died'
+  /** The server ended and does not start again: its target takes no more inputs. */
+  | 'gone'
   /** The server logged an error. */
   | 'logged'
   /** The server's event loop was blocked for longer than {@link MAX_INPUT_MS}. */
@@ -39,6 +41,11 @@ export class Finding extends Error {
     super(message, options)
     this.kind = kind
   }
+}
+
+/** Returns the finding of a failed check: an error of another class is one too, so that it does not end the run. */
+export function findingOf(error: unknown): Finding {
+  return error instanceof Finding ? error : new Finding('threw', errorText(error), { cause: error })
 }
 
 /** A target that is ready for inputs. */
@@ -75,9 +82,10 @@ interface StoredInput {
  * without its values.
  */
 export function signatureOf(target: string, { kind, message, cause }: Finding): string {
-  const place = cause instanceof Error ? `${cause.name} ${ownFrame(cause)}` : ''
+  const frame = cause instanceof Error ? ownFrame(cause) : ''
+  if (cause instanceof Error && frame !== '') return `${target} ${kind} ${cause.name} ${frame}`
   const plain = message.replace(/: got .*/s, '').replaceAll(/"(?:[^"\\]|\\.)*"/gs, '""')
-  return `${target} ${kind} ${place === '' ? plain.replaceAll(/\d+/g, '0').slice(0, 160) : place}`
+  return `${target} ${kind} ${plain.replaceAll(/\d+/g, '0').slice(0, 160)}`
 }
 
 /** Returns the innermost Signalbox function in a stack. */
@@ -113,8 +121,7 @@ export async function replay(
     await open.settle?.()
     return undefined
   } catch (error) {
-    if (error instanceof Finding) return error
-    throw error
+    return findingOf(error)
   }
 }
 
@@ -146,7 +153,7 @@ export function parserTarget<Input>(source: ParserSource<Input>): Target {
         // This target wrote the inputs that are replayed from files.
         await source.check(given as Input)
       } catch (error) {
-        throw error instanceof Finding ? error : new Finding('threw', errorText(error), { cause: error })
+        throw findingOf(error)
       }
       const { user, system } = process.threadCpuUsage(before)
       least = Math.min(least, (user + system) / 1000)

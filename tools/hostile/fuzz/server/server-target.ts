@@ -19,8 +19,9 @@ import { checkAnswer, exchange, filled, isWholeAnswer, learned } from './session
 /** A server gets more time than a parser. */
 const WEIGHT = 10
 
-/** The number of sessions between two checks of the honest client. */
+/** The number of sessions between two checks of the honest client, and the time-out of its calls, in milliseconds. */
 const HONEST_EVERY = 25
+const HONEST_MS = 30_000
 
 /** The number of sessions before the heap's level is measured, and the allowed growth after it, in bytes. */
 const WARM_UP = 300
@@ -54,10 +55,11 @@ class OpenServer implements OpenTarget {
     sends: 4,
     receiveAt: 60,
     waitSeconds: 1,
-    timeoutMs: 30_000,
+    timeoutMs: HONEST_MS,
   })
   #server: FuzzedServer
   #sessions = 0
+  #filled = false
   #places: Places = { http: '', api: '', agent: '', receipt: 'none', request: 'none', cursor: 'none' }
   #level: number | undefined
 
@@ -78,43 +80,20 @@ class OpenServer implements OpenTarget {
   static async open(nats?: NatsServer): Promise<OpenServer> {
     const folder = await TemporaryFolder.create('fuzz-server')
     const agent = await HostileAgent.start()
-    const open = new OpenServer(folder, agent, await FuzzedServer.start(folder.path, engineOf(nats)), nats)
-    await open.#workHonestly()
-    await open.#registerAgents()
-    await open.#fill()
-    await open.#server.loopHeldMs()
-    return open
+    return new OpenServer(folder, agent, await FuzzedServer.start(folder.path, engineOf(nats)), nats)
   }
 
-  async check(input: unknown): Promise<void> {
+  check(input: unknown): Promise<void> {
     // This target wrote the inputs that are replayed from files.
-    const session = input as Session
-    if (this.#server.ended) await this.#restart()
-    if (this.#sessions++ % HONEST_EVERY === 0) {
-      await this.#registerAgents()
-      await this.#workHonestly()
-    }
-    if (this.#sessions === WARM_UP) this.#level = await this.#server.bytesKept()
-    await this.#run(session)
+    return this.#asFinding(() => this.#check(input as Session))
   }
 
   /**
    * Checks the properties that show only at the end: no lost message, no leaked memory, no file elsewhere, and a store
    * that opens again.
    */
-  async settle(): Promise<void> {
-    if (this.#server.ended) await this.#restart()
-    await this.#settleHonestly()
-    if (this.#level !== undefined) await this.#checkHeap(this.#level)
-    await this.#workHonestly()
-    await this.#server.kill()
-    await this.#restart()
-    await this.#settleHonestly()
-    const strangers = readdirSync(this.#folder.path, { recursive: true, encoding: 'utf8' }).filter(
-      (file) => !/^(?:home|tmp|store)$/.test(file) && !file.startsWith('store/'),
-    )
-    if (strangers.length > 0)
-      throw new Finding('file', `files outside the store: got ${strangers.slice(0, 5).join(', ')}`)
+  settle(): Promise<void> {
+    return this.#asFinding(() => this.#settle())
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -124,12 +103,42 @@ class OpenServer implements OpenTarget {
     await this.#folder[Symbol.asyncDispose]()
   }
 
-  async #workHonestly(): Promise<void> {
-    await this.#honest.work(this.#server.http).catch(asFinding)
+  /** No failure of a check may end the run: the finding tells whether the server has ended, or a call failed. */
+  async #asFinding(work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      if (error instanceof Finding) throw error
+      if (error instanceof BrokenPromise) throw new Finding(error.kind, error.message)
+      if (this.#server.ended) throw new Finding('died', `the server ended: ${this.#server.lastWords}`)
+      throw new Finding('answer', `a call of the target failed: got ${String(error).slice(0, 500)}`, { cause: error })
+    }
   }
 
-  async #settleHonestly(): Promise<void> {
-    await this.#honest.settle(this.#server.http).catch(asFinding)
+  async #check(session: Session): Promise<void> {
+    if (this.#server.ended) await this.#restart()
+    if (!this.#filled) await this.#fill()
+    const checked = this.#sessions++ % HONEST_EVERY === 0
+    if (checked) await this.#registerAgents()
+    if (this.#sessions === WARM_UP) this.#level = await this.#server.bytesKept()
+    await this.#run(session)
+    // After the session, so that a failure of the honest client is stored with the session that preceded it.
+    if (checked) await this.#honest.work(this.#server.http)
+  }
+
+  async #settle(): Promise<void> {
+    if (this.#server.ended) await this.#restart()
+    await this.#honest.settle(this.#server.http)
+    if (this.#level !== undefined) await this.#checkHeap(this.#level)
+    await this.#honest.work(this.#server.http)
+    await this.#server.kill()
+    await this.#restart()
+    await this.#honest.settle(this.#server.http)
+    const strangers = readdirSync(this.#folder.path, { recursive: true, encoding: 'utf8' }).filter(
+      (file) => !/^(?:home|tmp|store)$/.test(file) && !file.startsWith('store/'),
+    )
+    if (strangers.length > 0)
+      throw new Finding('file', `files outside the store: got ${strangers.slice(0, 5).join(', ')}`)
   }
 
   async #run(session: Session): Promise<void> {
@@ -183,7 +192,7 @@ class OpenServer implements OpenTarget {
     try {
       this.#server = await FuzzedServer.start(this.#folder.path, engineOf(this.#nats))
     } catch (error) {
-      throw new Finding('died', `the server does not start again: got ${String(error).slice(0, 1_000)}`, {
+      throw new Finding('gone', `the server does not start again: got ${String(error).slice(0, 1_000)}`, {
         cause: error,
       })
     }
@@ -195,10 +204,13 @@ class OpenServer implements OpenTarget {
 
   /** Stores more than sockets buffer, so that subscribers that read nothing block. */
   async #fill(): Promise<void> {
+    await this.#registerAgents()
     const client = await McpClient.open(this.#server.http)
     for (let i = 0; i < FILLED; i++)
       await client.call('events_store_publish', { channel: 'fuzz.a', body: 'x'.repeat(200_000) })
     client.close()
+    this.#filled = true
+    await this.#server.loopHeldMs()
   }
 
   async #registerAgents(): Promise<void> {
@@ -207,6 +219,7 @@ class OpenServer implements OpenTarget {
         method: 'POST',
         headers: { 'content-type': 'application/json' },
         body: JSON.stringify({ agent_id: id, name: id, url: this.#agent.url }),
+        signal: AbortSignal.timeout(HONEST_MS),
       })
       const text = await response.text()
       // The limit of agents is reached: inputs have registered them.
@@ -214,10 +227,6 @@ class OpenServer implements OpenTarget {
         throw new Finding('answer', `an agent is refused: got ${text.slice(0, 500)}`)
     }
   }
-}
-
-function asFinding(error: unknown): never {
-  throw error instanceof BrokenPromise ? new Finding(error.kind, error.message) : error
 }
 
 function engineOf(nats: NatsServer | undefined): Readonly<Record<string, string>> {
