@@ -84,6 +84,15 @@ test('fuzz - a server that does not start again ends the inputs of its target', 
   expect(calls).toBe(1)
 })
 
+test('fuzz - a target that does not open is a finding, and the others run', async () => {
+  await using out = await TemporaryFolder.create('fuzz')
+  const closed: Target = { ...targetOf(async () => {}), open: () => Promise.reject(new Error('no port is free')) }
+  const targets = [closed, targetOf(async () => {})]
+  const [report, next] = await fuzz({ targets, milliseconds: 20, seed: 1, out: out.path, log: () => {} })
+  expect(report?.findings.map(({ finding }) => finding.message)).toEqual(['Error: no port is free'])
+  expect(next?.inputs).toBeGreaterThan(0)
+})
+
 test('fuzz - an honest client whose call is late fails, and its next call uses a new connection', async () => {
   const server = createServer((_, response) => {
     if (++requests > 1) response.setHeader('content-length', ANSWER.length).end(ANSWER)

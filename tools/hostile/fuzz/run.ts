@@ -50,10 +50,6 @@ async function fuzzTarget(
   out: string,
   log: (line: string) => void,
 ): Promise<TargetReport> {
-  // The clock starts later, because a server needs a second or more to start.
-  await using open = await target.open()
-  const startedAt = performance.now()
-  const deadline = startedAt + milliseconds
   const known = new Set<string>()
   const findings: FoundInput[] = []
   const report = (finding: Finding, input: unknown): void => {
@@ -65,7 +61,15 @@ async function fuzzTarget(
     findings.push({ finding, file })
     log(`${target.name}: ${finding.kind}: ${finding.message.slice(0, 300)} (${file})`)
   }
+  await using open = await target.open().catch((error: unknown) => {
+    report(findingOf(error), null)
+    return undefined
+  })
+  if (open === undefined) return { target: target.name, inputs: 0, seconds: 0, findings }
 
+  // The clock starts here, because a server needs a second or more to start.
+  const startedAt = performance.now()
+  const deadline = startedAt + milliseconds
   let inputs = 0
   let last: unknown = null
   let gone = false

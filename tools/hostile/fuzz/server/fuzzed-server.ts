@@ -53,7 +53,8 @@ export class FuzzedServer implements AsyncDisposable {
   }
 
   static async start(folder: string, env: Readonly<Record<string, string>> = {}): Promise<FuzzedServer> {
-    for (const name of ['home', 'tmp']) mkdirSync(join(folder, name), { recursive: true })
+    // With NATS the server creates no store, and the key file is in it.
+    for (const name of ['home', 'tmp', 'store']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
     const process = new MeasuredProcess({
       script: join(WORKSPACE, 'apps/server/src/main.ts'),
       cwd: folder,

@@ -43,10 +43,11 @@ export function serverTarget(name: string, about: string, input: Arbitrary<Sessi
 
 /** A server over a real nats-server without other clients. */
 export function natsTarget(name: string, about: string, input: Arbitrary<Session>): Target {
-  return { name, about, weight: WEIGHT, input, open: async () => OpenServer.open(await NatsServer.start()) }
+  return { name, about, weight: WEIGHT, input, open: () => OpenServer.open(true) }
 }
 
 class OpenServer implements OpenTarget {
+  readonly #held: AsyncDisposableStack
   readonly #folder: TemporaryFolder
   readonly #agent: HostileAgent
   readonly #honest = new HonestClient({
@@ -63,24 +64,30 @@ class OpenServer implements OpenTarget {
   #places: Places = { http: '', api: '', agent: '', receipt: 'none', request: 'none', cursor: 'none' }
   #level: number | undefined
 
-  readonly #nats: NatsServer | undefined
+  readonly #engine: Readonly<Record<string, string>>
 
   private constructor(
+    held: AsyncDisposableStack,
     folder: TemporaryFolder,
     agent: HostileAgent,
     server: FuzzedServer,
-    nats: NatsServer | undefined,
+    engine: Readonly<Record<string, string>>,
   ) {
+    this.#held = held
     this.#folder = folder
     this.#agent = agent
     this.#server = server
-    this.#nats = nats
+    this.#engine = engine
   }
 
-  static async open(nats?: NatsServer): Promise<OpenServer> {
-    const folder = await TemporaryFolder.create('fuzz-server')
-    const agent = await HostileAgent.start()
-    return new OpenServer(folder, agent, await FuzzedServer.start(folder.path, engineOf(nats)), nats)
+  static async open(overNats = false): Promise<OpenServer> {
+    await using held = new AsyncDisposableStack()
+    const folder = held.use(await TemporaryFolder.create('fuzz-server'))
+    const agent = held.use(await HostileAgent.start())
+    const nats = overNats ? held.use(await NatsServer.start()) : undefined
+    const engine: Record<string, string> = nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }
+    const server = await FuzzedServer.start(folder.path, engine)
+    return new OpenServer(held.move(), folder, agent, server, engine)
   }
 
   check(input: unknown): Promise<void> {
@@ -98,12 +105,10 @@ class OpenServer implements OpenTarget {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server[Symbol.asyncDispose]()
-    await this.#nats?.[Symbol.asyncDispose]()
-    await this.#agent[Symbol.asyncDispose]()
-    await this.#folder[Symbol.asyncDispose]()
+    await this.#held[Symbol.asyncDispose]()
   }
 
-  /** No failure of a check may end the run: the finding tells whether the server has ended, or a call failed. */
+  /** No failure of a check may end the run: the finding shows whether the server has ended, or a call failed. */
   async #asFinding(work: () => Promise<void>): Promise<void> {
     try {
       await work()
@@ -190,7 +195,7 @@ class OpenServer implements OpenTarget {
   async #restart(): Promise<void> {
     await this.#server[Symbol.asyncDispose]()
     try {
-      this.#server = await FuzzedServer.start(this.#folder.path, engineOf(this.#nats))
+      this.#server = await FuzzedServer.start(this.#folder.path, this.#engine)
     } catch (error) {
       throw new Finding('gone', `the server does not start again: got ${String(error).slice(0, 1_000)}`, {
         cause: error,
@@ -227,10 +232,6 @@ class OpenServer implements OpenTarget {
         throw new Finding('answer', `an agent is refused: got ${text.slice(0, 500)}`)
     }
   }
-}
-
-function engineOf(nats: NatsServer | undefined): Readonly<Record<string, string>> {
-  return nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }
 }
 
 function requestBytes(step: HttpStep, places: Places, key: string): Buffer {
