@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
 
+import { commandLine, flag, list, number, progress as log, text } from '@signalbox/testkit/command-line'
 import { exitOnSignals } from '@signalbox/testkit/measured-process'
 import { pinLoad } from '@signalbox/testkit/process-cpu'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -12,18 +12,6 @@ import { ROWS } from './rows/index.ts'
 import type { Subject } from './subject.ts'
 import { checkOut, WORKING_TREE, workingCommit } from './subject.ts'
 
-const HELP = `npm run bench -- [options]
-
-Measures the goals of the performance budget; prints a table and writes it, with every round, to tools/bench/results/.
-
-  --only ROW        one row (repeatable): ${ROWS.map(({ id }) => id).join(', ')}
-  --rounds N        rounds of each alternative (default 5; 3 with --quick)
-  --quick           short rounds and a small backlog: checks that it works; the values mean nothing
-  --against COMMIT  measures that commit too, interleaved with the working tree
-  --profile         writes CPU profiles of the measured processes and prints the hottest functions; do not use the measurements
-  --must            exit with 1 when a goal's "must" is missed
-`
-
 function chosenRows(only: readonly string[] | undefined): readonly Row[] {
   if (only === undefined) return ROWS
   return only.map((id) => {
@@ -34,25 +22,27 @@ function chosenRows(only: readonly string[] | undefined): readonly Row[] {
 }
 
 async function main(): Promise<number> {
-  const { values } = parseArgs({
-    options: {
-      only: { type: 'string', multiple: true },
-      rounds: { type: 'string' },
-      quick: { type: 'boolean', default: false },
-      against: { type: 'string' },
-      profile: { type: 'boolean', default: false },
-      must: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run bench -- [options]',
+      about:
+        'Measures the goals of the performance budget; prints a table and writes it, with every round, to tools/bench/results/.',
     },
-  })
-  if (values.help) {
-    process.stdout.write(HELP)
-    return 0
-  }
+    {
+      only: list('ROW,…', `only these rows: ${ROWS.map(({ id }) => id).join(', ')}`),
+      rounds: number('N', 'rounds of each alternative (default 5; 3 with --quick)'),
+      quick: flag('short rounds and a small backlog: checks that it works; the values mean nothing'),
+      against: text('COMMIT', 'measures that commit too, interleaved with the working tree'),
+      profile: flag(
+        'writes CPU profiles of the measured processes and prints the hottest functions; ignore the measurements',
+      ),
+      must: flag('exit with 1 when a goal\'s "must" is missed'),
+    },
+  )
   const rows = chosenRows(values.only)
-  const rounds = Number(values.rounds ?? (values.quick ? 3 : 5))
+  const { quick, rounds = quick ? 3 : 5 } = values
   if (!Number.isInteger(rounds) || rounds < 1)
-    throw new Error(`--rounds ${values.rounds}: it must be a whole number of at least 1`)
+    throw new Error(`--rounds ${rounds}: it must be a whole number of at least 1`)
   await using folder = await TemporaryFolder.create('bench')
   using stack = new DisposableStack()
   const subjects: Subject[] = [WORKING_TREE]
@@ -61,13 +51,13 @@ async function main(): Promise<number> {
   const context: BenchContext = {
     subjects,
     rounds,
-    roundMs: values.quick ? 500 : 2000,
-    warmUpMs: values.quick ? 500 : 3000,
-    quick: values.quick,
+    roundMs: quick ? 500 : 2000,
+    warmUpMs: quick ? 500 : 3000,
+    quick,
     core: pinLoad()?.measured,
     folder: folder.path,
     profiles: values.profile ? join(RESULTS, `profiles-${at.replaceAll(':', '-').slice(0, 19)}`) : undefined,
-    log: (line) => process.stderr.write(`${line}\n`),
+    log,
   }
   const measures: Report['measures'][number][] = []
   for (const row of rows) {

@@ -1,29 +1,22 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 
+// By its path, because CI runs this program without an installation.
+import { commandLine, text } from '../../packages/testkit/src/command-line.ts'
 import { problemsOfCommit, SCOPES, TYPES } from './check.ts'
 
-const HELP = `npm run commitlint -- FROM..TO
-npm run commitlint -- --file FILE
-
-Checks the messages of new commits: type(scope): imperative subject. With --file it checks one message, as a commit-msg hook does.
-
-  types   ${TYPES.join(', ')}
-  scopes  ${SCOPES.join(', ')}
-
-Exits with 1 if a message has a problem.`
-
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { file: { type: 'string' }, help: { type: 'boolean' } },
-})
-const [range] = positionals
-if (values.help === true || (values.file === undefined && range?.includes('..') !== true)) {
-  console.log(HELP)
-  process.exitCode = values.help === true ? 0 : 2
-} else if (values.file === undefined) {
-  const log = execFileSync('git', ['log', '--no-merges', '--format=%h%x00%B%x01', String(range)], { encoding: 'utf8' })
+const { values, positionals } = commandLine(
+  {
+    usage: 'npm run commitlint -- FROM..TO, or npm run commitlint -- --file FILE',
+    about: `Checks the messages of new commits: type(scope): imperative subject. Exits with 1 if a message has a problem.`,
+    end: `types: ${TYPES.join(', ')}\nscopes: ${SCOPES.join(', ')}`,
+  },
+  { file: text('FILE', 'checks one message, as a commit-msg hook does') },
+)
+const [range = ''] = positionals
+if (values.file === undefined) {
+  if (!range.includes('..')) throw new Error(`the range is "${range}"; it must be FROM..TO`)
+  const log = execFileSync('git', ['log', '--no-merges', '--format=%h%x00%B%x01', range], { encoding: 'utf8' })
   const commits = log.split('\u0001').filter((commit) => commit.trim() !== '')
   for (const commit of commits) {
     const [hash = '', message = ''] = commit.trim().split('\0')

@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
 
+import { commandLine, conclude, number } from '@signalbox/testkit/command-line'
+import { askJson } from '@signalbox/testkit/loopback'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import { scrape, total } from '@signalbox/testkit/prometheus'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
@@ -11,17 +12,6 @@ import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import type { Order } from './agent.ts'
-
-const HELP = `npm run soak -- agent-streams [options]
-
-Agents' streams through the real server: an agent that sends far more than its client reads, many idle streams, and
-clients that disconnect. Exits with 1 if memory grew, an event was lost, or a stream was not released.
-
-  --mebibytes N  MiB that the agent sends (default 640)
-  --rate N       MiB a second that the client reads (default 1)
-  --seconds N    duration of reading at that rate; then it reads at full speed (default: to the end)
-  --streams N    idle streams, half of whose clients are cut (default 1000)
-`
 
 const MIB = 1_048_576
 const EVENT_BYTES = 65_536
@@ -208,33 +198,27 @@ async function idleStreams(server: SignalboxServer, agent: MeasuredProcess, coun
 
 /** Streams from agents to clients that are slow, idle or gone. */
 export async function main(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      mebibytes: { type: 'string', default: '640' },
-      rate: { type: 'string', default: '1' },
-      seconds: { type: 'string', default: 'Infinity' },
-      streams: { type: 'string', default: '1000' },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run soak -- agent-streams [options]',
+      about: `Agents' streams through the real server: an agent that sends far more than its client reads, many idle streams, and
+clients that disconnect. Exits with 1 if memory grew, an event was lost, or a stream was not released.`,
     },
-  })
-  if (values.help) {
-    print(HELP)
-    return
-  }
+    {
+      mebibytes: number('N', 'MiB that the agent sends', 640),
+      rate: number('N', 'MiB a second that the client reads', 1),
+      seconds: number('N', 'duration of reading at that rate; then it reads at full speed', Number.POSITIVE_INFINITY),
+      streams: number('N', 'idle streams, half of whose clients are cut', 1000),
+    },
+    args,
+  )
   await using folder = await TemporaryFolder.create('agent-streams')
   await using agent = new MeasuredProcess({ script: fileURLToPath(new URL('agent.ts', import.meta.url)) })
   const url = await agent.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
   const env = { CONNECTORSA2_A_AGENT_MAX_CONCURRENCY: '100000', NODE_OPTIONS: '--expose-gc' }
   await using server = await startSignalbox({ storePath: folder.join('store'), env })
-  const registered = await fetch(`${server.http}/agents/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ agent_id: 'soak', name: 'Soak', url }),
-  })
-  if (!registered.ok) throw new Error(`the agent was not registered: ${await registered.text()}`)
-  await idleStreams(server, agent, Number(values.streams))
-  await slowClient(server, agent, Number(values.mebibytes), Number(values.rate), Number(values.seconds))
-  for (const problem of problems) print(`! ${problem}`)
-  process.exitCode = problems.length === 0 ? 0 : 1
+  await askJson(`${server.http}/agents/register`, { body: { agent_id: 'soak', name: 'Soak', url } })
+  await idleStreams(server, agent, values.streams)
+  await slowClient(server, agent, values.mebibytes, values.rate, values.seconds)
+  conclude(problems)
 }

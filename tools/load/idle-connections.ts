@@ -1,62 +1,45 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
-import { parseArgs } from 'node:util'
 
-import { quantile } from '@signalbox/testkit/figures'
+import { commandLine, conclude, number, progress } from '@signalbox/testkit/command-line'
+import type { Spread } from '@signalbox/testkit/figures'
+import { spreadOf, spreadText } from '@signalbox/testkit/figures'
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-const HELP = `npm run soak -- idle-connections [options]
-
-Idle connections to the real server, some after half a head or a whole request: other clients get answers
-meanwhile, the memory of each is printed, and the server closes them in time. Then more connections than the server may
-have files open. Exits with 1 if a check failed. It takes two minutes; both ends need that many open files
-(ulimit -n).
-
-  --connections N  number of connections (default 10000)
-  --files N        open files of the server in the second part (default 512)
-`
-
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 /** Opens idle connections, and more than a server may have. */
 export async function main(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      connections: { type: 'string', default: '10000' },
-      files: { type: 'string', default: '512' },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run soak -- idle-connections [options]',
+      about: `Idle connections to the real server, some after half a head or a whole request: other clients get answers
+meanwhile, the memory of each is printed, and the server closes them in time. Then more connections than the server may
+have files open. Exits with 1 if a check failed. It takes two minutes; both ends need that many open files
+(ulimit -n).`,
     },
-  })
-  if (values.help) {
-    print(HELP)
-    return
-  }
-  const report = await idleConnections({
-    connections: Number(values.connections),
-    untilClosed: true,
-    log: (line) => process.stderr.write(`${line}\n`),
-  })
-  const { callMs } = report
+    {
+      connections: number('N', 'number of connections', 10_000),
+      files: number('N', 'open files of the server in the second part', 512),
+    },
+    args,
+  )
+  const report = await idleConnections({ connections: values.connections, untilClosed: true, log: progress })
   print(`${report.connections} idle connections, opened in ${report.openSeconds.toFixed(1)} s, ${report.lost} lost`)
   print(`memory of the server: ${report.kib.toFixed(1)} KiB each`)
-  print(
-    `calls meanwhile, each on a new connection: p50 ${callMs.p50.toFixed(2)} ms, p99 ${callMs.p99.toFixed(2)} ms, max ${callMs.max.toFixed(2)} ms`,
-  )
+  print(`calls meanwhile, each on a new connection: ${spreadText(report.callMs)}`)
   for (const kind of IDLE_KINDS) {
     const { first, last } = report.closedAfter[kind] ?? {}
     print(`${kind}: closed after ${first?.toFixed(1) ?? 'never'} to ${last?.toFixed(1) ?? 'never'} s`)
   }
-  const limit = await atFileLimit(Number(values.files))
+  const limit = await atFileLimit(values.files)
   print(`${limit.tried} connections to a server with ${limit.openFiles} open files: ${limit.refused} refused`)
   for (const line of limit.lines) print(`  ${line}`)
-  const problems = [...report.problems, ...fileLimitProblems(limit)]
-  for (const problem of problems) print(`! ${problem}`)
-  process.exitCode = problems.length === 0 ? 0 : 1
+  conclude([...report.problems, ...fileLimitProblems(limit)])
 }
 
 /** The last action of an idle client: nothing, half a head of a request, or a whole request. */
@@ -91,7 +74,7 @@ export interface IdleReport {
   /** The server's memory for each connection, in KiB. */
   readonly kib: number
   /** The latencies of other calls meanwhile, each on a new connection, in milliseconds. */
-  readonly callMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  readonly callMs: Spread
   /**
    * By kind, the ages of the first and the last connection when the server closed them; incomplete without the wait.
    */
@@ -220,7 +203,7 @@ async function measure(server: SignalboxServer, options: IdleOptions): Promise<I
     lost,
     openSeconds,
     kib,
-    callMs: { p50: quantile(times, 0.5), p99: quantile(times, 0.99), max: Math.max(...times) },
+    callMs: spreadOf(times),
     closedAfter,
     open,
     problems: problemsOf(lost, open, closedAfter),

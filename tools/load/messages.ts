@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
-
-import { quantile } from '@signalbox/testkit/figures'
+import { commandLine, conclude, number, progress } from '@signalbox/testkit/command-line'
+import type { Spread } from '@signalbox/testkit/figures'
+import { spreadOf, spreadText } from '@signalbox/testkit/figures'
 import { McpClient } from '@signalbox/testkit/mcp-client'
 import { pinLoad } from '@signalbox/testkit/process-cpu'
 import type { Sample } from '@signalbox/testkit/prometheus'
@@ -12,65 +12,37 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import type { SendKind } from './ledgers.ts'
 import { QueueLedger, Violations } from './ledgers.ts'
 
-const HELP = `npm run soak -- [options]
-
-Long polls and senders at once against the real server, over HTTP. Exits with 1 on an error, a lost or duplicated message,
-or an event-loop delay over the budget.
-
-  --seconds N    duration (default 60)
-  --warm-up N    seconds of the same load before that, in which delays are not counted (default 10)
-  --polls N      concurrent long polls (default 200)
-  --senders N    concurrent senders (default 64)
-  --queues N     queues they share (default 20)
-  --rate N       sends a second of all senders together; 0, the default, sends after each acknowledgement
-  --budget MS    event-loop delay p99 (default 5)
-`
-
 /** Sends and receives with many clients at once. */
 export async function main(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      seconds: { type: 'string', default: '60' },
-      'warm-up': { type: 'string', default: '10' },
-      polls: { type: 'string', default: '200' },
-      senders: { type: 'string', default: '64' },
-      queues: { type: 'string', default: '20' },
-      rate: { type: 'string', default: '0' },
-      budget: { type: 'string', default: '5' },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run soak -- [options]',
+      about: `Long polls and senders at once against the real server, over HTTP. Exits with 1 on an error, a lost or duplicated message,
+or an event-loop delay over the budget.`,
     },
-  })
-  if (values.help) {
-    process.stdout.write(HELP)
-    return
-  }
-  const report = await soak({
-    seconds: Number(values.seconds),
-    warmUpSeconds: Number(values['warm-up']),
-    polls: Number(values.polls),
-    senders: Number(values.senders),
-    queues: Number(values.queues),
-    rate: Number(values.rate),
-    delayBudgetMs: Number(values.budget),
-    core: pinLoad()?.measured,
-    log: (line) => process.stderr.write(`${line}\n`),
-  })
-  const { latencyMs: latency, loopDelayMs: delay } = report
-  const spread = ({ p50, p99, max }: typeof latency) =>
-    `p50 ${p50.toFixed(2)} ms, p99 ${p99.toFixed(2)} ms, max ${max.toFixed(2)} ms`
+    {
+      seconds: number('N', 'duration', 60),
+      'warm-up': number('N', 'seconds of the same load before that, in which delays are not counted', 10),
+      polls: number('N', 'concurrent long polls', 200),
+      senders: number('N', 'concurrent senders', 64),
+      queues: number('N', 'queues they share', 20),
+      rate: number('N', 'sends a second of all senders together; 0 sends after each acknowledgement', 0),
+      budget: number('MS', 'event-loop delay p99', 5),
+    },
+    args,
+  )
+  const { 'warm-up': warmUpSeconds, budget: delayBudgetMs, ...sizes } = values
+  const report = await soak({ ...sizes, warmUpSeconds, delayBudgetMs, core: pinLoad()?.measured, log: progress })
   process.stdout.write(
     [
       `${values.polls} long polls, ${values.senders} senders, ${report.seconds.toFixed(1)} s`,
       `sent ${report.sent} (${Math.round(report.sent / report.seconds)}/s), received ${report.received}, lost ${report.lost}, doubled ${report.doubled}, errors ${report.errors.length}`,
-      `send to receive: ${spread(latency)}`,
-      `event-loop delay of the server: ${spread(delay)} (budget p99 ${values.budget} ms)`,
+      `send to receive: ${spreadText(report.latencyMs)}`,
+      `event-loop delay of the server: ${spreadText(report.loopDelayMs)} (budget p99 ${delayBudgetMs} ms)`,
       '',
     ].join('\n'),
   )
-  const problems = soakProblems(report)
-  for (const problem of problems) process.stdout.write(`! ${problem}\n`)
-  process.exitCode = problems.length === 0 ? 0 : 1
+  conclude(soakProblems(report))
 }
 
 export interface SoakOptions {
@@ -102,8 +74,8 @@ export interface SoakReport {
   readonly unknown: number
   readonly errors: readonly string[]
   /** After the warm-up: the times from the socket write of a send to the receipt of its message. */
-  readonly latencyMs: { readonly p50: number; readonly p99: number; readonly max: number }
-  readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number }
+  readonly latencyMs: Spread
+  readonly loopDelayMs: Spread
   readonly exitCode: number | null
   readonly seconds: number
   readonly withinBudget: boolean
@@ -199,7 +171,6 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
   const p99 = loopDelay(samples, '99')
   ledger.finish()
   const { latencies, errors } = traffic
-  const latency = (p: number) => (latencies.length === 0 ? Number.NaN : quantile(latencies, p))
   return {
     sent: ledger.acknowledged,
     received: ledger.received,
@@ -207,7 +178,7 @@ async function drive(server: SignalboxServer, options: SoakOptions): Promise<Omi
     doubled: violations.count('doubled'),
     unknown: violations.count('unknown'),
     errors,
-    latencyMs: { p50: latency(0.5), p99: latency(0.99), max: latency(1) },
+    latencyMs: spreadOf(latencies),
     loopDelayMs: { p50: loopDelay(samples, '50'), p99, max: loopDelay(samples, '100') },
     seconds,
     withinBudget: p99 <= options.delayBudgetMs,

@@ -1,96 +1,58 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect } from 'node:tls'
-import { parseArgs } from 'node:util'
 
+import { commandLine, conclude, number, text } from '@signalbox/testkit/command-line'
 import type { HttpAnswer } from '@signalbox/testkit/http-connection'
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { startSignalbox, WORKSPACE } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import type { CryptoKey, JWK } from 'jose'
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 
-const KEYS_HELP = `npm run soak -- key-rotation [options]
-
-Keys of tokens rotate while clients call the real server with tokens that they renew: a new key is published before it
-signs, an old one withdrawn when its last token has expired. Exits with 1 if a request failed.
-
-  --seconds N   duration (default 30)
-  --clients N   concurrent clients, each with its own connection (default 64)
-  --interval N  milliseconds from one rotation to the next (default 1000)
-  --source S    the source of the server's keys: url or file (default: both in sequence)
-`
+const SIZES = {
+  seconds: number('N', 'duration', 30),
+  clients: number('N', 'concurrent clients', 64),
+}
 
 /** Rotates the keys of tokens under load. */
 export async function keyRotation(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      seconds: { type: 'string', default: '30' },
-      clients: { type: 'string', default: '64' },
-      interval: { type: 'string', default: '1000' },
-      source: { type: 'string' },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run soak -- key-rotation [options]',
+      about: `Keys of tokens rotate while clients call the real server with tokens that they renew: a new key is published before it
+signs, an old one withdrawn when its last token has expired. Exits with 1 if a request failed.`,
     },
-  })
-  if (values.help) {
-    process.stdout.write(KEYS_HELP)
-    return
-  }
+    {
+      ...SIZES,
+      interval: number('N', 'milliseconds from one rotation to the next', 1000),
+      source: text('S', "the source of the server's keys: url or file; both in sequence if it is not given"),
+    },
+    args,
+  )
+  const { seconds, clients, interval: intervalMs } = values
   for (const source of ['url', 'file'] as const) {
     if (values.source !== undefined && values.source !== source) continue
-    const report = await rotateKeys({
-      seconds: Number(values.seconds),
-      clients: Number(values.clients),
-      intervalMs: Number(values.interval),
-      source,
-    })
-    process.stdout.write(`keys from a ${source}, ${values.clients} clients: ${rotationText(report)}\n`)
-    for (const problem of rotationProblems(report)) {
-      process.stdout.write(`! ${problem}\n`)
-      process.exitCode = 1
-    }
+    const report = await rotateKeys({ seconds, clients, intervalMs, source })
+    printRotation(`keys from a ${source}, ${clients} clients`, report)
   }
 }
 
-const CERTIFICATES_HELP = `npm run soak -- certificate-rotation [options]
-
-Certificates are replaced while clients call the real server over TLS, half of them on a new connection for each request.
-Exits with 1 if a request failed, or if the server did not load a certificate.
-
-  --seconds N   duration (default 30)
-  --clients N   concurrent clients (default 64)
-  --interval N  milliseconds from one loaded certificate to the next (default 500)
-`
-
 /** Replaces certificates under load. */
 export async function certificateRotation(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      seconds: { type: 'string', default: '30' },
-      clients: { type: 'string', default: '64' },
-      interval: { type: 'string', default: '500' },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run soak -- certificate-rotation [options]',
+      about: `Certificates are replaced while clients call the real server over TLS, half of them on a new connection for each request.
+Exits with 1 if a request failed, or if the server did not load a certificate.`,
     },
-  })
-  if (values.help) {
-    process.stdout.write(CERTIFICATES_HELP)
-    return
-  }
-  const report = await rotateCertificates({
-    seconds: Number(values.seconds),
-    clients: Number(values.clients),
-    intervalMs: Number(values.interval),
-  })
-  process.stdout.write(`certificates, ${values.clients} clients: ${rotationText(report)}\n`)
-  for (const problem of rotationProblems(report)) {
-    process.stdout.write(`! ${problem}\n`)
-    process.exitCode = 1
-  }
+    { ...SIZES, interval: number('N', 'milliseconds from one loaded certificate to the next', 500) },
+    args,
+  )
+  const { seconds, clients, interval: intervalMs } = values
+  printRotation(`certificates, ${clients} clients`, await rotateCertificates({ seconds, clients, intervalMs }))
 }
 
 interface RotationOptions {
@@ -127,8 +89,7 @@ class RotationLoad {
       try {
         const { status, body } = await call()
         this.requests++
-        if (status !== 200 || !body.includes('"result":'))
-          this.failures.push(`${status} ${body.toString('utf8', 0, 200)}`)
+        if (!isResult({ status, body })) this.failures.push(`${status} ${body.toString('utf8', 0, 200)}`)
       } catch (error) {
         this.requests++
         this.failures.push(String(error))
@@ -148,9 +109,11 @@ export function rotationProblems({ requests, failures, rotations, takenUp, exitC
   return problems
 }
 
-export function rotationText({ seconds, requests, failures, rotations, takenUp }: RotationReport): string {
-  const perSecond = Math.round(requests / seconds)
-  return `${seconds.toFixed(1)} s, ${requests} requests (${perSecond}/s), ${failures.length} failed; ${rotations} rotations, ${takenUp} applied`
+function printRotation(what: string, report: RotationReport): void {
+  const { seconds, requests, failures, rotations, takenUp } = report
+  const rate = `${requests} requests (${Math.round(requests / seconds)}/s), ${failures.length} failed`
+  process.stdout.write(`${what}: ${seconds.toFixed(1)} s, ${rate}; ${rotations} rotations, ${takenUp} applied\n`)
+  conclude(rotationProblems(report))
 }
 
 /** Replaces a file as editors and orchestrators do. */
@@ -255,29 +218,19 @@ async function openClient(issuer: Issuer, http: string, name: string, accepted: 
   return { call, close: () => connection.close() }
 }
 
-/** Publishes its latest value over HTTP. */
-async function openProvider() {
-  let keySet = '{"keys":[]}'
-  const server = createServer((_request, response) => {
-    response.writeHead(200, { 'content-type': 'application/json' }).end(keySet)
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  const close = (): void => {
-    server.closeAllConnections()
-    server.close()
-  }
-  return { url: `http://127.0.0.1:${port}/jwks.json`, publish: (text: string) => void (keySet = text), close }
-}
-
 /** Rotates keys while clients call the real server with tokens that they renew. */
 export async function rotateKeys(options: KeyRotationOptions): Promise<RotationReport> {
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await TemporaryFolder.create('key-rotation'))
   const file = folder.join('jwks.json')
-  const provider = options.source === 'url' ? await openProvider() : undefined
-  stack.defer(() => provider?.close())
-  const issuer = new Issuer(provider?.publish ?? ((text) => replaceFile(file, text)))
+  let keySet = '{"keys":[]}'
+  const provider = stack.use(
+    await serveHttp((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/json' }).end(keySet)
+    }),
+  )
+  const hasUrl = options.source === 'url'
+  const issuer = new Issuer((text) => (hasUrl ? (keySet = text) : replaceFile(file, text)))
   await issuer.rotate(0)
   const server = stack.use(
     await startSignalbox({
@@ -285,7 +238,7 @@ export async function rotateKeys(options: KeyRotationOptions): Promise<RotationR
       env: {
         LOG_LEVEL: 'error',
         AUTHENTICATION_ENABLE: 'true',
-        ...(provider === undefined ? { AUTHENTICATION_JWKS_FILE: file } : { AUTHENTICATION_JWKS_URL: provider.url }),
+        ...(hasUrl ? { AUTHENTICATION_JWKS_URL: provider.url } : { AUTHENTICATION_JWKS_FILE: file }),
       },
     }),
   )
@@ -297,7 +250,7 @@ export async function rotateKeys(options: KeyRotationOptions): Promise<RotationR
   const clients = await Promise.all(opened)
   const begin = performance.now()
   const calls = Promise.all(clients.map(({ call }) => load.client(call)))
-  const leadMs = provider === undefined ? FILE_LEAD_MS : 0
+  const leadMs = hasUrl ? 0 : FILE_LEAD_MS
   const rotating: Promise<void>[] = []
   while (performance.now() - begin + 2 * RENEW_MS + leadMs < options.seconds * 1000) {
     rotating.push(issuer.rotate(leadMs))

@@ -1,58 +1,39 @@
-import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 
-import { quantile } from '@signalbox/testkit/figures'
+import { commandLine, number, progress } from '@signalbox/testkit/command-line'
+import type { Spread } from '@signalbox/testkit/figures'
+import { quantile, spreadOf, spreadText } from '@signalbox/testkit/figures'
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { serveHttp } from '@signalbox/testkit/loopback'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
 
-const HELP = `npm run soak -- webhooks [options]
-
-Webhook subscriptions to as many events stores, and events at a fixed rate. In every second round one endpoint hangs, one
-answers 500 and one is slow. Prints the times from the send of an event to the other endpoints, and the memory of the
-server. Exits with 1 if a delivery was lost.
-
-  --subscriptions N  (default 10000)
-  --rate N           events a second (default 200)
-  --rounds N         rounds without, and with, the bad endpoints (default 2)
-  --seconds N        duration of a round (default 20)
-`
-
 const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 /** Delivers to many subscriptions while some endpoints fail. */
 export async function main(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: {
-      subscriptions: { type: 'string', default: '10000' },
-      rate: { type: 'string', default: '200' },
-      rounds: { type: 'string', default: '2' },
-      seconds: { type: 'string', default: '20' },
-      help: { type: 'boolean', default: false },
+  const { values } = commandLine(
+    {
+      usage: 'npm run soak -- webhooks [options]',
+      about: `Webhook subscriptions to as many events stores, and events at a fixed rate. In every second round one endpoint hangs, one
+answers 500 and one is slow. Prints the times from the send of an event to the other endpoints, and the memory of the
+server. Exits with 1 if a delivery was lost.`,
     },
-  })
-  if (values.help) {
-    print(HELP)
-    return
-  }
-  const report = await webhookSoak({
-    subscriptions: Number(values.subscriptions),
-    rate: Number(values.rate),
-    rounds: Number(values.rounds),
-    seconds: Number(values.seconds),
-    log: (line) => process.stderr.write(`${line}\n`),
-  })
+    {
+      subscriptions: number('N', 'subscriptions', 10_000),
+      rate: number('N', 'events a second', 200),
+      rounds: number('N', 'rounds without, and with, the bad endpoints', 2),
+      seconds: number('N', 'duration of a round', 20),
+    },
+    args,
+  )
+  const report = await webhookSoak({ ...values, log: progress })
   print(`${report.subscriptions} subscriptions, created in ${report.createdSeconds.toFixed(0)} s`)
   for (const kind of ['without', 'with'] as const) {
-    const { p50, p99, max } = report[kind]
-    print(`${kind} the bad endpoints: p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, max ${max.toFixed(1)} ms`)
+    print(`${kind} the bad endpoints: ${spreadText(report[kind], 1)}`)
   }
   for (const [kind, attempts] of Object.entries(report.attempts))
     print(`the endpoint that ${kind}: ${attempts} requests`)
@@ -86,18 +67,12 @@ export interface WebhookSoakOptions {
   readonly log: (line: string) => void
 }
 
-interface Latency {
-  readonly p50: number
-  readonly p99: number
-  readonly max: number
-}
-
 export interface WebhookSoakReport {
   readonly subscriptions: number
   readonly createdSeconds: number
   /** The times from the send to the endpoint of good subscriptions, in ms: of all rounds without and with the bad ones. */
-  readonly without: Latency
-  readonly with: Latency
+  readonly without: Spread
+  readonly with: Spread
   /** The requests that each bad endpoint got. */
   readonly attempts: Readonly<Record<string, number>>
   readonly published: number
@@ -108,18 +83,11 @@ export interface WebhookSoakReport {
 
 /** The endpoints of all subscriptions: one path each on one server. */
 class Endpoints {
-  readonly #server = createServer((request, response) => this.#serve(request, response))
   readonly #hanging = new Set<ServerResponse>()
   readonly attempts = BAD.map(() => 0)
   readonly accepted = new Set<number>()
   latencies: number[] = []
   #bad = false
-
-  async open(): Promise<string> {
-    this.#server.listen(0, '127.0.0.1')
-    await once(this.#server, 'listening')
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
-  }
 
   /** Lets the bad endpoints fail, or accept everything. */
   setBad(bad: boolean): void {
@@ -129,7 +97,7 @@ class Endpoints {
     this.#hanging.clear()
   }
 
-  #serve(request: IncomingMessage, response: ServerResponse): void {
+  serve(request: IncomingMessage, response: ServerResponse): void {
     let body = ''
     request.setEncoding('utf8')
     request.on('data', (chunk: string) => (body += chunk))
@@ -162,12 +130,6 @@ class Endpoints {
       if (this.attempts.includes(0)) throw new Error('an endpoint got no request')
     }).catch(() => {})
   }
-
-  async close(): Promise<void> {
-    this.#server.closeAllConnections()
-    this.#server.close()
-    await once(this.#server, 'close')
-  }
 }
 
 /** Measures the deliveries of many subscriptions, while a few endpoints fail and while none does. */
@@ -175,8 +137,7 @@ export async function webhookSoak(options: WebhookSoakOptions): Promise<WebhookS
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await TemporaryFolder.create('webhooks'))
   const endpoints = new Endpoints()
-  const url = await endpoints.open()
-  stack.defer(() => endpoints.close())
+  const { url } = stack.use(await serveHttp((request, response) => endpoints.serve(request, response)))
   const env = {
     WEBHOOKS_ENABLE: 'true',
     WEBHOOKS_KEY_FILE: folder.join('webhooks.key'),
@@ -222,17 +183,13 @@ async function measure(
   return {
     subscriptions,
     createdSeconds,
-    without: latencyOf(all.without),
-    with: latencyOf(all.with),
+    without: spreadOf(all.without),
+    with: spreadOf(all.with),
     attempts: Object.fromEntries(BAD.map((kind, i) => [kind, endpoints.attempts[i] ?? 0])),
     published,
     lost: published - endpoints.accepted.size,
     rssMib: [before, subscribed, await mib()],
   }
-}
-
-function latencyOf(values: readonly number[]): Latency {
-  return { p50: quantile(values, 0.5), p99: quantile(values, 0.99), max: values.reduce((a, b) => Math.max(a, b), 0) }
 }
 
 async function createAll(http: string, url: string, count: number): Promise<void> {

@@ -1,26 +1,23 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { parseArgs } from 'node:util'
+
+import { commandLine, flag } from '@signalbox/testkit/command-line'
 
 import { bundle, readProduct, ROOT } from './bundle.ts'
 import type { RegistryEntry } from './check.ts'
 import { answerWithoutServer, problemsOf, unpack } from './check.ts'
 import { bundleName, serverJson } from './server-json.ts'
 
-const HELP = `npm run bundle -- [options]
-
-Builds the MCP bundle and the entry for the MCP registry in the folder dist, and checks them: the manifest, the modules
-of the program, the hash, and one run of the program.
-
-  --check     checks the files that are in dist, without building them
-
-Exits with 1 if a check fails.
-`
-
-const { values } = parseArgs({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
-if (values.help === true) process.stdout.write(HELP)
-else await main(values.check === true)
+const { values } = commandLine(
+  {
+    usage: 'npm run bundle -- [options]',
+    about: `Builds the MCP bundle and the entry for the MCP registry in the folder dist, and checks them: the manifest, the modules
+of the program, the hash, and one run of the program. Exits with 1 if a check fails.`,
+  },
+  { check: flag('checks the files that are in dist, without building them') },
+)
+await main(values.check)
 
 async function main(onlyCheck: boolean): Promise<void> {
   const product = readProduct()

@@ -1,18 +1,10 @@
 import { globSync, readFileSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+
+import { commandLine, flag } from '@signalbox/testkit/command-line'
 
 import type { Problem } from './check.ts'
 import { checkProse } from './check.ts'
-
-const HELP = `npm run prose -- [options] [PATH…]
-
-Checks comments, messages and Markdown against the project's style (tools/prose/README.md).
-Without a path: every file. With paths: these files and folders.
-
-  --counts    prints the counts by rule, without the problems
-
-Exits with 1 if a file has a problem.`
 
 const ROOT = join(import.meta.dirname, '../..')
 const PROSE = [
@@ -28,12 +20,15 @@ const PROSE = [
 /** The rules quote the phrases that they forbid, and tests use them as data. Changelogs come from commits. */
 const EXEMPT = /(?:^|\/)(?:node_modules|dist|out-tsc|results|test)\/|^tools\/prose\/|(?:^|\/)CHANGELOG\.md$/
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { counts: { type: 'boolean' }, help: { type: 'boolean' } },
-})
-if (values.help === true) console.log(HELP)
-else run()
+const { values, positionals } = commandLine(
+  {
+    usage: 'npm run prose -- [options] [PATH…]',
+    about: `Checks comments, messages and Markdown against the project's style (tools/prose/README.md).
+Without a path: every file. With paths: these files and folders. Exits with 1 if a file has a problem.`,
+  },
+  { counts: flag('prints the counts by rule, without the problems') },
+)
+run()
 
 function run(): void {
   const chosen = positionals.map((path) => relative(ROOT, resolve(path)))
@@ -41,7 +36,7 @@ function run(): void {
   if (missing.length > 0) throw new Error(`no such file or folder: ${missing.join(', ')}`)
   const files = proseFiles().filter((file) => chosen.length === 0 || chosen.some((path) => contains(path, file)))
   const problems = files.flatMap(problemsOf)
-  if (values.counts !== true) {
+  if (!values.counts) {
     for (const { path, line, column, rule, message } of problems)
       console.log(`${path}:${line}:${column} ${rule} ${message}`)
   }

@@ -16,6 +16,23 @@ export function median(values: readonly number[]): number {
   return quantile(values, 0.5)
 }
 
+/** The median of values, their 99th percentile, and the largest. */
+export interface Spread {
+  readonly p50: number
+  readonly p99: number
+  readonly max: number
+}
+
+/** Without values all are `NaN`. */
+export function spreadOf(values: readonly number[]): Spread {
+  const at = (p: number): number => (values.length === 0 ? Number.NaN : quantile(values, p))
+  return { p50: at(0.5), p99: at(0.99), max: at(1) }
+}
+
+export function spreadText({ p50, p99, max }: Spread, digits = 2): string {
+  return `p50 ${p50.toFixed(digits)} ms, p99 ${p99.toFixed(digits)} ms, max ${max.toFixed(digits)} ms`
+}
+
 /** Returns lines of columns; the first column is left-aligned, the others right-aligned. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
