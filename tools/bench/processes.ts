@@ -8,7 +8,7 @@ import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { ServerOptions, SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 
-import type { BenchContext } from './row.ts'
+import type { BenchContext, Run } from './row.ts'
 import type { Subject } from './subject.ts'
 import { fileLabel, packageEntry } from './subject.ts'
 
@@ -36,117 +36,98 @@ export function startServer(
   })
 }
 
-/** Starts a worker of `workers/` on the measured core, with the subject's packages. */
+/** A measured process with its URL. */
+interface Host {
+  readonly process: MeasuredProcess
+  readonly url: string
+}
+
+/** Starts a program of this folder on the measured core. */
+function start(
+  context: BenchContext,
+  script: string,
+  args: readonly string[],
+  { name = script, nodeArgs = [] }: { readonly name?: string; readonly nodeArgs?: readonly string[] } = {},
+): MeasuredProcess {
+  return new MeasuredProcess({
+    script: fileURLToPath(new URL(`${script}.ts`, import.meta.url)),
+    args,
+    core: context.core,
+    nodeArgs,
+    profiles: profilesOf(context, name.replace(/^\w+\//, '')),
+  })
+}
+
+function entries(subject: Subject, ...names: readonly string[]): readonly string[] {
+  return names.map((name) => packageEntry(subject, name))
+}
+
+/** Starts a worker of `workers/` with the subject's packages. */
 export function startWorker(context: BenchContext, name: string, subject: Subject): MeasuredProcess {
-  return new MeasuredProcess({
-    script: fileURLToPath(new URL(`workers/${name}.ts`, import.meta.url)),
-    args: [packageEntry(subject, 'broker-core'), packageEntry(subject, 'engine-embedded')],
-    core: context.core,
+  return start(context, `workers/${name}`, entries(subject, 'broker-core', 'engine-embedded'), {
+    name: `${name}-${fileLabel(subject)}`,
     nodeArgs: ['--expose-gc'],
-    profiles: profilesOf(context, `${name}-${fileLabel(subject)}`),
   })
 }
 
-/** Starts a process on the measured core that sends to NATS, through an engine or directly. */
+/** Starts a process that sends to NATS, through an engine or directly. */
 export function startNatsSender(context: BenchContext, url: string): MeasuredProcess {
-  return new MeasuredProcess({
-    script: fileURLToPath(new URL('workers/nats-sender.ts', import.meta.url)),
-    args: [url],
-    core: context.core,
-    profiles: context.profiles,
-  })
+  return start(context, 'workers/nats-sender', [url])
 }
 
-/** Starts a process on the measured core that delivers to an endpoint, through the subject's webhooks or directly. */
+/** Starts a process that delivers to an endpoint, through the subject's webhooks or directly. */
 export function startWebhookSender(
   context: BenchContext,
   subject: Subject,
   url: string,
   name: string,
 ): MeasuredProcess {
-  return new MeasuredProcess({
-    script: fileURLToPath(new URL('workers/webhook-sender.ts', import.meta.url)),
-    args: [
-      ...['broker-core', 'engine-embedded', 'webhooks'].map((entry) => packageEntry(subject, entry)),
-      url,
-      newFolder(context),
-    ],
-    core: context.core,
-    profiles: profilesOf(context, `${name}-${fileLabel(subject)}`),
-  })
+  const args = [...entries(subject, 'broker-core', 'engine-embedded', 'webhooks'), url, newFolder(context)]
+  return start(context, 'workers/webhook-sender', args, { name: `${name}-${fileLabel(subject)}` })
 }
 
-/** Starts a yardstick of `yardsticks/` on the measured core. */
+/** Starts a yardstick of `yardsticks/`. */
 export function startYardstick(context: BenchContext, name: string, args: readonly string[] = []): MeasuredProcess {
-  return new MeasuredProcess({
-    script: fileURLToPath(new URL(`yardsticks/${name}.ts`, import.meta.url)),
-    args,
-    core: context.core,
-    profiles: profilesOf(context, name),
-  })
+  return start(context, `yardsticks/${name}`, args)
 }
 
-/** Starts an MCP host with the server's metrics on or off; resolves with it and its URL. */
-export async function startMetricsHost(
-  context: BenchContext,
-  subject: Subject,
-  mode: 'on' | 'off',
-): Promise<{ process: MeasuredProcess; url: string }> {
-  const process = new MeasuredProcess({
-    script: fileURLToPath(new URL('workers/metrics-host.ts', import.meta.url)),
-    args: [
-      ...['broker-core', 'engine-embedded', 'connector-mcp'].map((name) => packageEntry(subject, name)),
-      pathToFileURL(join(subject.root, 'apps/server/src/metrics/metrics.ts')).href,
-      newFolder(context),
-      mode,
-    ],
-    core: context.core,
-    profiles: profilesOf(context, `metrics-${mode}-${fileLabel(subject)}`),
-  })
-  return { process, url: await listening(process) }
+/** Starts an MCP host with the server's metrics on or off. */
+export function startMetricsHost(context: BenchContext, subject: Subject, mode: 'on' | 'off'): Promise<Host> {
+  const metrics = pathToFileURL(join(subject.root, 'apps/server/src/metrics/metrics.ts')).href
+  const packages = entries(subject, 'broker-core', 'engine-embedded', 'connector-mcp')
+  const name = `metrics-${mode}-${fileLabel(subject)}`
+  return listening(start(context, 'workers/metrics-host', [...packages, metrics, newFolder(context), mode], { name }))
 }
 
-/** Starts a host of the CloudEvents connector; resolves with it and its URL. */
-export async function startCeHost(
-  context: BenchContext,
-  subject: Subject,
-): Promise<{ process: MeasuredProcess; url: string }> {
-  const process = new MeasuredProcess({
-    script: fileURLToPath(new URL('workers/ce-host.ts', import.meta.url)),
-    args: [
-      ...['broker-core', 'engine-embedded', 'connector-cloudevents'].map((name) => packageEntry(subject, name)),
-      newFolder(context),
-    ],
-    core: context.core,
-    profiles: profilesOf(context, `ce-host-${fileLabel(subject)}`),
-  })
-  return { process, url: await listening(process) }
+/** Starts a host of the CloudEvents connector. */
+export function startCeHost(context: BenchContext, subject: Subject): Promise<Host> {
+  const packages = entries(subject, 'broker-core', 'engine-embedded', 'connector-cloudevents')
+  const name = `ce-host-${fileLabel(subject)}`
+  return listening(start(context, 'workers/ce-host', [...packages, newFolder(context)], { name }))
 }
 
-function listening(process: MeasuredProcess): Promise<string> {
-  return process.line((line) => /^listening on (\S+)$/.exec(line)?.[1])
+/** Starts the Fastify echo server. */
+export async function startEcho(context: BenchContext): Promise<Host> {
+  const { process, url } = await listening(startYardstick(context, 'fastify-echo'))
+  return { process, url: `${url}/echo` }
 }
 
-/** Starts the Fastify echo server; resolves with it and its URL. */
-export async function startEcho(context: BenchContext): Promise<{ process: MeasuredProcess; url: string }> {
-  const process = startYardstick(context, 'fastify-echo')
-  return { process, url: `${await listening(process)}/echo` }
+/** Starts an agent on the load's core. */
+export function startAgent(): Promise<Host> {
+  return listening(new MeasuredProcess({ script: fileURLToPath(new URL('workers/agent.ts', import.meta.url)) }))
 }
 
-/** Starts an agent on the load's core; resolves with it and its URL. */
-export async function startAgent(): Promise<{ process: MeasuredProcess; url: string }> {
-  const process = new MeasuredProcess({ script: fileURLToPath(new URL('workers/agent.ts', import.meta.url)) })
-  return { process, url: await listening(process) }
-}
-
-/** Starts a yardstick in front of an agent; resolves with it and its URL. */
-export async function startForwarder(
+/** Starts a yardstick in front of an agent. */
+export function startForwarder(
   context: BenchContext,
   name: 'http-proxy' | 'node-forwarder',
   upstream: string,
-): Promise<{ process: MeasuredProcess; url: string }> {
-  const process = startYardstick(context, name, [upstream])
-  return { process, url: await listening(process) }
+): Promise<Host> {
+  return listening(startYardstick(context, name, [upstream]))
+}
+
+async function listening(process: MeasuredProcess): Promise<Host> {
+  return { process, url: await process.line((line) => /^listening on (\S+)$/.exec(line)?.[1]) }
 }
 
 /** The number of requests after which V8 has compiled the hot code. */
@@ -154,16 +135,20 @@ const WARM_REQUESTS = 40_000
 
 export type RequestFigures = { readonly 'CPU µs/request': number; readonly 'requests/s': number }
 
-/** Posts the same JSON over 64 connections, and computes the CPU per request of the process that answers. */
+/**
+ * Posts the same JSON over 64 connections until the stack is disposed of. Each round computes the CPU per request of the
+ * process that answers.
+ */
 export async function openLoad(
   context: BenchContext,
+  stack: AsyncDisposableStack,
   process: MeasuredProcess,
   url: string,
   json: string,
   headers: Readonly<Record<string, string>> = {},
-): Promise<{ run: () => Promise<RequestFigures>; close: () => void }> {
-  const loop = await ClosedLoop.open(url, postBytes(url, json, headers))
-  return { run: await warmLoad(context, process, loop), close: () => loop.close() }
+): Promise<Run<RequestFigures>> {
+  const loop = stack.adopt(await ClosedLoop.open(url, postBytes(url, json, headers)), (open) => open.close())
+  return warmLoad(context, process, loop)
 }
 
 /** Runs a load until the server is warm, and returns the function for one round. */
@@ -171,7 +156,7 @@ export async function warmLoad(
   context: BenchContext,
   process: MeasuredProcess,
   loop: { run(durationMs: number): Promise<LoadResult> },
-): Promise<() => Promise<RequestFigures>> {
+): Promise<Run<RequestFigures>> {
   // The warm-up counts requests, not time: on a busy machine few requests complete in a second, and the compiler needs
   // a number of calls.
   const enough = context.quick ? WARM_REQUESTS / 4 : WARM_REQUESTS

@@ -3,11 +3,12 @@ import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 
 import { postBytes } from '@signalbox/testkit/http-connection'
+import { askJson } from '@signalbox/testkit/loopback'
 import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 
 import { startAgent, startServer } from './processes.ts'
-import type { BenchContext } from './row.ts'
+import type { BenchContext, Run } from './row.ts'
 import type { Subject } from './subject.ts'
 import type { Emission } from './workers/agent.ts'
 
@@ -55,17 +56,21 @@ export async function startWithAgent(
   stack.use(agent)
   const env = { CONNECTORSA2_A_AGENT_MAX_CONCURRENCY: '100000', ...options.env }
   const server = stack.use(await startServer(context, subject, { ...options, env }))
-  const response = await fetch(`${server.http}/agents/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ ...card, agent_id: 'bench', name: 'Bench', url: agentUrl }),
+  await askJson(`${server.http}/agents/register`, {
+    body: { ...card, agent_id: 'bench', name: 'Bench', url: agentUrl },
   })
-  if (!response.ok) throw new Error(`the agent was not registered: ${response.status} ${await response.text()}`)
   return { agent, agentUrl, server, url: `${server.http}/a2a/bench` }
 }
 
 export const STREAMS = 50
 export const PER_SECOND = 100
+
+interface Relay {
+  /** The measured process, which relays. */
+  readonly between: MeasuredProcess
+  readonly agent: MeasuredProcess
+  readonly url: string
+}
 
 /**
  * Streams from an agent through the measured process; each run sends events on all of them and waits until all have
@@ -73,13 +78,12 @@ export const PER_SECOND = 100
  */
 export async function relayed(
   context: BenchContext,
-  between: MeasuredProcess,
-  agent: MeasuredProcess,
-  url: string,
+  stack: AsyncDisposableStack,
+  { between, agent, url }: Relay,
   { json, headers }: NativeCall,
-) {
+): Promise<Run<{ readonly 'CPU µs/event': number }>> {
   const request = postBytes(url, json, headers)
-  const readers = await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' })
+  const readers = stack.use(await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' }))
   const emission: Emission = {
     events: Math.ceil((context.roundMs / 1000) * PER_SECOND),
     perSecond: PER_SECOND,
@@ -94,7 +98,7 @@ export async function relayed(
     return { 'CPU µs/event': ((await between.cpuMicros()) - before) / events }
   }
   await run()
-  return { readers, run }
+  return run
 }
 
 interface SseReadersOptions {

@@ -63,29 +63,69 @@ export function atMost(must: number, aim: number, unit: string): Goal {
   return { must, aim, unit, better: 'less' }
 }
 
-/** An alternative that runs once a round and returns its measurements by name. */
-export interface Alternative<Figures extends Readonly<Record<string, number>>> {
-  readonly label: string
-  readonly run: () => Promise<Figures>
-}
+/** Measures an alternative once and returns its measurements by name. */
+export type Run<Figures> = () => Promise<Figures>
+
+/** The measurements of one alternative, one entry a round. */
+type Rounds<Figures> = readonly Figures[]
 
 /**
  * Runs the alternatives in turn, round after round, in alternating order, so that other load on the machine affects all
- * of them alike. Returns each one's measurements, round by round.
+ * of them alike. Returns each one's measurements.
  */
-export async function interleave<Figures extends Readonly<Record<string, number>>>(
+export async function interleave<Figures>(
   rounds: number,
-  alternatives: readonly Alternative<Figures>[],
-): Promise<readonly (readonly Figures[])[]> {
+  alternatives: readonly Run<Figures>[],
+): Promise<readonly Rounds<Figures>[]> {
   const results: Figures[][] = alternatives.map(() => [])
   for (let round = 0; round < rounds; round++) {
-    const order = [...alternatives.keys()]
-    for (const index of round % 2 === 0 ? order : order.toReversed()) {
-      const figures = await alternatives[index]?.run()
-      if (figures !== undefined) results[index]?.push(figures)
-    }
+    const order = [...alternatives.entries()]
+    for (const [index, run] of round % 2 === 0 ? order : order.toReversed()) results[index]?.push(await run())
   }
   return results
+}
+
+interface Comparison<Figures> {
+  /** Opens the alternatives that every subject is compared with. @default none */
+  readonly yardsticks?: (stack: AsyncDisposableStack) => Promise<readonly Run<Figures>[]>
+  /** Opens the alternatives of a subject. The stack is disposed of after the last round. */
+  readonly open: (subject: Subject, stack: AsyncDisposableStack) => Promise<readonly Run<Figures>[]>
+  /** Returns the measures of a subject, from the rounds of its alternatives and of the yardsticks. */
+  readonly judge: (
+    own: readonly Rounds<Figures>[],
+    yardsticks: readonly Rounds<Figures>[],
+  ) => readonly Omit<Measure, 'subject'>[]
+}
+
+/** Measures the alternatives of all subjects, interleaved with each other and with the yardsticks. */
+export async function compare<Figures>(
+  context: BenchContext,
+  { yardsticks, open, judge }: Comparison<Figures>,
+): Promise<readonly Measure[]> {
+  await using stack = new AsyncDisposableStack()
+  const common = (await yardsticks?.(stack)) ?? []
+  const own: (readonly Run<Figures>[])[] = []
+  for (const subject of context.subjects) own.push(await open(subject, stack))
+  const measured = [...(await interleave(context.rounds, [...common, ...own.flat()]))]
+  const beside = measured.splice(0, common.length)
+  const measures: Measure[] = []
+  for (const [i, { label: subject }] of context.subjects.entries()) {
+    for (const measure of judge(measured.splice(0, own[i]?.length), beside)) measures.push({ ...measure, subject })
+  }
+  return measures
+}
+
+/** Measures one subject after the other. */
+export async function inSequence(
+  context: BenchContext,
+  measure: (subject: Subject, stack: AsyncDisposableStack) => Promise<readonly Omit<Measure, 'subject'>[]>,
+): Promise<readonly Measure[]> {
+  const measures: Measure[] = []
+  for (const subject of context.subjects) {
+    await using stack = new AsyncDisposableStack()
+    for (const one of await measure(subject, stack)) measures.push({ ...one, subject: subject.label })
+  }
+  return measures
 }
 
 /** Returns the medians of each measurement over the rounds, with `prefix` before its name. */

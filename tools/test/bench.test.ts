@@ -34,13 +34,10 @@ test('bench - a verdict knows which way is better', () => {
 
 test('bench - alternatives take turns, and ratios are of the same round', async () => {
   const order: string[] = []
-  const alternative = (label: string, values: number[]) => ({
-    label,
-    run: () => {
-      order.push(label)
-      return Promise.resolve({ cost: values.shift() ?? 0 })
-    },
-  })
+  const alternative = (label: string, values: number[]) => () => {
+    order.push(label)
+    return Promise.resolve({ cost: values.shift() ?? 0 })
+  }
   const [a = [], b = []] = await interleave(2, [alternative('a', [2, 4]), alternative('b', [1, 8])])
   expect(order).toEqual(['a', 'b', 'b', 'a'])
   expect(ratios(a, b, ({ cost }) => cost)).toEqual([2, 0.5])

@@ -2,8 +2,8 @@ import type { RequestFigures } from '../processes.ts'
 import { openLoad, startAgent, startForwarder } from '../processes.ts'
 import type { NativeCall } from '../registered-agent.ts'
 import { agentCall, nativeCall, PER_SECOND, relayed, SPEAKS_10, startWithAgent, STREAMS } from '../registered-agent.ts'
-import type { Alternative, Goal, Row } from '../row.ts'
-import { atMost, interleave, medians, ratios } from '../row.ts'
+import type { Goal, Row, Run } from '../row.ts'
+import { atMost, compare, medians, ratios } from '../row.ts'
 
 /** The calls of a row, by the name of their measure. */
 interface Calls {
@@ -72,80 +72,71 @@ export const a2aNativeStream: Row = {
 const YARDSTICKS = { 'http-proxy': 'http-proxy', 'node-forwarder': 'bare node:http forwarder' } as const
 
 /** Compares the calls with the first yardstick; the others are only shown. */
-function sends(yardsticks: readonly (keyof typeof YARDSTICKS)[], { calls, card, goal }: Calls): Row['run'] {
-  return async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const { process: agent, url: upstream } = await startAgent()
-    stack.use(agent)
-    const [first = DIALECT] = Object.values(calls)
-    const alternatives: Alternative<RequestFigures>[] = []
-    for (const label of yardsticks) {
-      const { process, url } = await startForwarder(context, label, upstream)
-      stack.use(process)
-      const load = await openLoad(context, process, `${url}/`, first.json, first.headers)
-      stack.defer(() => load.close())
-      alternatives.push({ label, run: load.run })
-    }
-    const measures: { readonly name: string; readonly subject: string }[] = []
-    for (const subject of context.subjects) {
-      const { server, url } = await startWithAgent(context, subject, stack, {}, card)
-      for (const [name, { json, headers }] of Object.entries(calls)) {
-        const load = await openLoad(context, server.process, url, json, headers)
-        stack.defer(() => load.close())
-        alternatives.push({ label: `${subject.label}, ${name}`, run: load.run })
-        measures.push({ name, subject: subject.label })
-      }
-    }
-    const all = await interleave(context.rounds, alternatives)
-    const proxies = yardsticks.map((label, i) => medians(YARDSTICKS[label], all[i] ?? []))
-    return measures.map(({ name, subject }, i) => {
-      const rounds = all[yardsticks.length + i] ?? []
-      return {
-        name,
-        subject,
-        goal,
-        unit: '×',
-        samples: ratios(rounds, all[0] ?? [], (figures) => figures['CPU µs/request']),
-        details: Object.assign({ ...medians('signalbox', rounds) }, ...proxies),
-      }
+function sends(names: readonly (keyof typeof YARDSTICKS)[], { calls, card, goal }: Calls): Row['run'] {
+  return (context) =>
+    compare<RequestFigures>(context, {
+      yardsticks: async (stack) => {
+        const agent = await startAgent()
+        stack.use(agent.process)
+        const [{ json, headers } = DIALECT] = Object.values(calls)
+        const runs: Run<RequestFigures>[] = []
+        for (const name of names) {
+          const { process, url } = await startForwarder(context, name, agent.url)
+          stack.use(process)
+          runs.push(await openLoad(context, stack, process, `${url}/`, json, headers))
+        }
+        return runs
+      },
+      open: async (subject, stack) => {
+        const { server, url } = await startWithAgent(context, subject, stack, {}, card)
+        const runs: Run<RequestFigures>[] = []
+        for (const { json, headers } of Object.values(calls)) {
+          runs.push(await openLoad(context, stack, server.process, url, json, headers))
+        }
+        return runs
+      },
+      judge: (own, proxies) =>
+        Object.keys(calls).map((name, i) => ({
+          name,
+          goal,
+          unit: '×',
+          samples: ratios(own[i] ?? [], proxies[0] ?? [], (figures) => figures['CPU µs/request']),
+          details: Object.assign(
+            medians('signalbox', own[i] ?? []),
+            ...names.map((label, at) => medians(YARDSTICKS[label], proxies[at] ?? [])),
+          ) as Record<string, number>,
+        })),
     })
-  }
 }
 
 /** Compares the streams with a relay of bytes. */
 function streams({ calls, card, goal }: Calls): Row['run'] {
-  return async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const { process: agent, url: upstream } = await startAgent()
-    stack.use(agent)
-    const { process: relay, url } = await startForwarder(context, 'node-forwarder', upstream)
-    stack.use(relay)
-    const [first = DIALECT_STREAM] = Object.values(calls)
-    const bare = await relayed(context, relay, agent, `${url}/`, first)
-    stack.use(bare.readers)
-    const alternatives = [{ label: 'bare relay', run: bare.run }]
-    const measures: { readonly name: string; readonly subject: string }[] = []
-    for (const subject of context.subjects) {
-      for (const [name, call] of Object.entries(calls)) {
-        // A server each: all open streams of an agent have the events of a run.
-        const { server, agent: own, url: at } = await startWithAgent(context, subject, stack, {}, card)
-        const measured = await relayed(context, server.process, own, at, call)
-        stack.use(measured.readers)
-        alternatives.push({ label: `${subject.label}, ${name}`, run: measured.run })
-        measures.push({ name, subject: subject.label })
-      }
-    }
-    const [yardstick = [], ...all] = await interleave(context.rounds, alternatives)
-    return measures.map(({ name, subject }, i) => {
-      const rounds = all[i] ?? []
-      return {
-        name,
-        subject,
-        goal,
-        unit: '×',
-        samples: ratios(rounds, yardstick, (figures) => figures['CPU µs/event']),
-        details: { ...medians('signalbox', rounds), ...medians('bare relay', yardstick) },
-      }
+  return (context) =>
+    compare(context, {
+      yardsticks: async (stack) => {
+        const { process: agent, url: upstream } = await startAgent()
+        stack.use(agent)
+        const { process: relay, url } = await startForwarder(context, 'node-forwarder', upstream)
+        stack.use(relay)
+        const [first = DIALECT_STREAM] = Object.values(calls)
+        return [await relayed(context, stack, { between: relay, agent, url: `${url}/` }, first)]
+      },
+      open: async (subject, stack) => {
+        const runs: Run<{ readonly 'CPU µs/event': number }>[] = []
+        for (const call of Object.values(calls)) {
+          // A server each: all open streams of an agent have the events of a run.
+          const { server, agent, url } = await startWithAgent(context, subject, stack, {}, card)
+          runs.push(await relayed(context, stack, { between: server.process, agent, url }, call))
+        }
+        return runs
+      },
+      judge: (own, [bare = []]) =>
+        Object.keys(calls).map((name, i) => ({
+          name,
+          goal,
+          unit: '×',
+          samples: ratios(own[i] ?? [], bare, (figures) => figures['CPU µs/event']),
+          details: { ...medians('signalbox', own[i] ?? []), ...medians('bare relay', bare) },
+        })),
     })
-  }
 }

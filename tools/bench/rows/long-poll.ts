@@ -4,7 +4,7 @@ import { toolCall, toolResult } from '@signalbox/testkit/mcp-client'
 
 import { startServer } from '../processes.ts'
 import type { BenchContext, Row } from '../row.ts'
-import { atMost, interleave, medians } from '../row.ts'
+import { atMost, compare, medians } from '../row.ts'
 import type { Subject } from '../subject.ts'
 
 const CHANNEL = 'bench.long-poll'
@@ -80,8 +80,8 @@ async function sendAtPace(connections: KeepAliveConnection[], url: string, sent:
   await Promise.all(answers)
 }
 
-async function subjectRun(context: BenchContext, subject: Subject) {
-  const server = await startServer(context, subject)
+async function subjectRun(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
+  const server = stack.use(await startServer(context, subject))
   const url = `${server.http}/mcp`
   const run = async (pace: Pace) => {
     const sent: Sent = new Map()
@@ -105,31 +105,23 @@ async function subjectRun(context: BenchContext, subject: Subject) {
     }
   }
   await run({ perSecond: WARM_PER_SECOND, total: context.quick ? WARM_MESSAGES / 4 : WARM_MESSAGES })
-  return { server, run: () => run({ perSecond: PER_SECOND, total: Math.round((context.roundMs / 1000) * PER_SECOND) }) }
+  return () => run({ perSecond: PER_SECOND, total: Math.round((context.roundMs / 1000) * PER_SECOND) })
 }
 
 /** The time of a message from its sender's socket to a waiting receiver's, through the disk. */
 export const longPoll: Row = {
   id: 'long-poll',
   title: 'send → a waiting long poll’s response, p99 at 1,000/s',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const alternatives = []
-    for (const subject of context.subjects) {
-      const { server, run } = await subjectRun(context, subject)
-      stack.use(server)
-      alternatives.push({ label: subject.label, run })
-    }
-    const measured = await interleave(context.rounds, alternatives)
-    return context.subjects.map((subject, i) => {
-      const rounds = measured[i] ?? []
-      return {
-        name: 'send to long poll, p99',
-        subject: subject.label,
-        goal: atMost(8, 4, 'ms'),
-        samples: rounds.map((round) => round['p99 ms']),
-        details: medians('', rounds),
-      }
-    })
-  },
+  run: (context) =>
+    compare(context, {
+      open: async (subject, stack) => [await subjectRun(context, subject, stack)],
+      judge: ([rounds = []]) => [
+        {
+          name: 'send to long poll, p99',
+          goal: atMost(8, 4, 'ms'),
+          samples: rounds.map((round) => round['p99 ms']),
+          details: medians('', rounds),
+        },
+      ],
+    }),
 }

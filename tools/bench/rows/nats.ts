@@ -5,7 +5,7 @@ import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import { cpuMicrosOf } from '@signalbox/testkit/process-cpu'
 
 import { newFolder, startNatsSender, startServer, startWorker } from '../processes.ts'
-import type { Alternative, BenchContext, Measure, Row } from '../row.ts'
+import type { BenchContext, Measure, Row } from '../row.ts'
 import { atLeast, interleave, medians, ratios } from '../row.ts'
 import { WORKING_TREE } from '../subject.ts'
 import type { Work, WorkFigures } from '../workers/work.ts'
@@ -64,13 +64,10 @@ export const natsSend: Row = {
     const nodes: MeasuredProcess[] = []
     for (const _ of NODES) nodes.push(stack.use(await startSender(context, nats.url, 'openBroker')))
     const embedded = stack.use(await startEmbedded(context))
-    const alternatives: Alternative<WorkFigures>[] = [
-      { label: 'bare', run: () => sendTogether([bare], context.roundMs) },
-      { label: 'embedded', run: () => sendEmbedded(embedded, context.roundMs) },
-      ...NODES.map((count) => ({
-        label: `${count} nodes`,
-        run: () => sendTogether(nodes.slice(0, count), context.roundMs),
-      })),
+    const alternatives = [
+      () => sendTogether([bare], context.roundMs),
+      () => sendEmbedded(embedded, context.roundMs),
+      ...NODES.map((count) => () => sendTogether(nodes.slice(0, count), context.roundMs)),
     ]
     for (const worker of [bare, ...nodes]) await sendTogether([worker], context.warmUpMs)
     await sendEmbedded(embedded, context.warmUpMs)
@@ -198,13 +195,12 @@ export const natsHops: Row = {
     const sent = stack.use(await overHttp(context, { ...tool, json }, natsCpu))
     const receive = toolCall('queue_receive', { channel: CHANNEL, max_messages: 1, wait_timeout_seconds: 1 })
     const received = stack.use(await overHttp(context, { ...tool, json: receive }, natsCpu))
-    for (const hop of [published, sent, received]) await hop.warmUp()
-    const hops = [
-      { label: 'in process', run: published.run },
-      { label: 'send', run: sent.run },
-      { label: 'receive', run: received.run },
-    ]
-    const [publishes = [], sends = [], receives = []] = await interleave(context.rounds, hops)
+    const hops = [published, sent, received]
+    for (const hop of hops) await hop.warmUp()
+    const [publishes = [], sends = [], receives = []] = await interleave(
+      context.rounds,
+      hops.map(({ run }) => run),
+    )
     return [
       {
         ...measureOf('hop client → node: HTTP and MCP', sends, (round, i) => nodeCost(round) - nodeCost(publishes[i])),

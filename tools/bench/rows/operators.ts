@@ -1,11 +1,12 @@
+import { askJson } from '@signalbox/testkit/loopback'
 import { McpClient, toolCall } from '@signalbox/testkit/mcp-client'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { WebSocket } from 'ws'
 
 import type { RequestFigures } from '../processes.ts'
 import { openLoad, startServer } from '../processes.ts'
-import type { Alternative, BenchContext, Measure, Row } from '../row.ts'
-import { atLeast, atMost, interleave, medians, ratios } from '../row.ts'
+import type { BenchContext, Row } from '../row.ts'
+import { atLeast, atMost, inSequence, interleave, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 
 const CHANNEL = 'bench.shown'
@@ -20,28 +21,19 @@ type Figures = {
   readonly 'reads/s': number
 }
 
-async function measurePages(context: BenchContext, subject: Subject): Promise<readonly Measure[]> {
-  await using stack = new AsyncDisposableStack()
+async function measurePages(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
   const server = stack.use(await startServer(context, subject))
   for (let number = 0; number < OTHERS; number++) {
-    const response = await fetch(`${server.api}/api/actions/create_channel`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({ channel: `bench.other.${number}`, type: 'queues' }),
+    await askJson(`${server.api}/api/actions/create_channel`, {
+      body: { channel: `bench.other.${number}`, type: 'queues' },
     })
-    await response.arrayBuffer()
   }
-  const load = await openLoad(
-    context,
-    server.process,
-    `${server.http}/mcp`,
-    toolCall('events_publish', { channel: CHANNEL, body: 'x'.repeat(1_024) }),
-  )
-  stack.defer(() => load.close())
+  const json = toolCall('events_publish', { channel: CHANNEL, body: 'x'.repeat(1_024) })
+  const load = await openLoad(context, stack, server.process, `${server.http}/mcp`, json)
   const run = async (count: number): Promise<Figures> => {
     await using pages = new ConsolePages(server.api, count, CHANNEL)
     const begin = performance.now()
-    const { delay, result } = await server.process.loopDelayDuring(load.run)
+    const { delay, result } = await server.process.loopDelayDuring(load)
     return {
       'CPU µs/request': result['CPU µs/request'],
       'p99 ms': delay.p99Ms,
@@ -49,12 +41,8 @@ async function measurePages(context: BenchContext, subject: Subject): Promise<re
       'reads/s': pages.requests / ((performance.now() - begin) / 1_000),
     }
   }
-  const alternatives: Alternative<Figures>[] = [
-    { label: 'none', run: () => run(0) },
-    { label: 'open', run: () => run(PAGES) },
-  ]
-  const [none = [], open = []] = await interleave(context.rounds, alternatives)
-  const common = { subject: subject.label, details: { ...medians('none', none), ...medians('ten pages', open) } }
+  const [none = [], open = []] = await interleave(context.rounds, [() => run(0), () => run(PAGES)])
+  const common = { details: { ...medians('none', none), ...medians('ten pages', open) } }
   return [
     {
       ...common,
@@ -76,11 +64,7 @@ async function measurePages(context: BenchContext, subject: Subject): Promise<re
 export const consoleRow: Row = {
   id: 'console',
   title: 'ten open pages of the console: CPU of a send, event-loop delay',
-  run: async (context) => {
-    const measures: Measure[] = []
-    for (const subject of context.subjects) measures.push(...(await measurePages(context, subject)))
-    return measures
-  },
+  run: (context) => inSequence(context, (subject, stack) => measurePages(context, subject, stack)),
 }
 
 /** The routes that a screen reads, each at its interval, as `packages/console/src/page/screens` do. */
@@ -180,32 +164,26 @@ async function missedAtPace({ http, api }: SignalboxServer, seconds: number): Pr
   return sent - reader.messages
 }
 
-async function measureMonitor(context: BenchContext, subject: Subject): Promise<readonly Measure[]> {
-  await using stack = new AsyncDisposableStack()
+async function measureMonitor(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
   const server = stack.use(await startServer(context, subject))
-  const load = await openLoad(context, server.process, `${server.http}/mcp`, toolCall('events_publish', MESSAGE))
-  stack.defer(() => load.close())
+  const load = await openLoad(context, stack, server.process, `${server.http}/mcp`, toolCall('events_publish', MESSAGE))
   const watched = async (stalled: boolean): Promise<RequestFigures> => {
     using reader = await MonitorReader.open(server.api, QUERY)
     if (stalled) {
       reader.stall()
       // Until the buffers of the system and the server are full, a stalled reader receives messages like a reading one.
-      await load.run()
+      await load()
     }
-    return await load.run()
+    return await load()
   }
-  const alternatives: Alternative<RequestFigures>[] = [
-    { label: 'none', run: load.run },
-    { label: 'reading', run: () => watched(false) },
-    { label: 'stalled', run: () => watched(true) },
-  ]
+  const alternatives = [load, () => watched(false), () => watched(true)]
   const [none = [], reading = [], stalled = []] = await interleave(context.rounds, alternatives)
   const missed: number[] = []
   for (let round = 0; round < Math.min(context.rounds, 3); round++) {
     missed.push(await missedAtPace(server, context.quick ? 1 : 3))
   }
   const details = { ...medians('no monitor', none), ...medians('reading', reading), ...medians('stalled', stalled) }
-  const common = { subject: subject.label, details }
+  const common = { details }
   return [
     {
       ...common,
@@ -239,11 +217,7 @@ async function measureMonitor(context: BenchContext, subject: Subject): Promise<
 export const monitor: Row = {
   id: 'monitor',
   title: 'a live monitor: send rate with a stalled reader vs none; 1,000 messages/s followed',
-  run: async (context) => {
-    const measures: Measure[] = []
-    for (const subject of context.subjects) measures.push(...(await measureMonitor(context, subject)))
-    return measures
-  },
+  run: (context) => inSequence(context, (subject, stack) => measureMonitor(context, subject, stack)),
 }
 
 interface Frame {

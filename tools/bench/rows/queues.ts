@@ -1,11 +1,9 @@
 import { join } from 'node:path'
 
-import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
-
 import { depth, FILLED_CHANNEL, filledStore } from '../filled-store.ts'
 import { newFolder, startWorker, startYardstick } from '../processes.ts'
-import type { Alternative, BenchContext, Measure, Row } from '../row.ts'
-import { atLeast, atMost, interleave, medians, ratios } from '../row.ts'
+import type { BenchContext, Measure, Row, Run } from '../row.ts'
+import { atLeast, atMost, compare, inSequence, interleave, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import type { Work, WorkFigures } from '../workers/work.ts'
 import { figures } from '../workers/work.ts'
@@ -14,65 +12,55 @@ const ENQUEUE_CHANNEL = 'bench.enqueue'
 const BYTES = 1024
 const PRODUCERS = 64
 
-async function producer(context: BenchContext, subject: Subject, call: string) {
-  const worker = startWorker(context, 'broker', subject)
+async function producer(context: BenchContext, stack: AsyncDisposableStack, subject: Subject, call: string) {
+  const worker = stack.use(startWorker(context, 'broker', subject))
   await worker.call('open', { path: newFolder(context) })
   const put = (durationMs: number) =>
     worker.call<Work>(call, { channel: ENQUEUE_CHANNEL, members: PRODUCERS, bytes: BYTES, durationMs })
   await put(context.warmUpMs)
-  const run = async () => {
+  return async () => {
     const work = await put(context.roundMs)
     await worker.call('purge', { channel: ENQUEUE_CHANNEL })
     return figures(work)
   }
-  return { worker, run }
 }
 
-async function rawLog(context: BenchContext): Promise<{ worker: MeasuredProcess; run: () => Promise<WorkFigures> }> {
-  const worker = startYardstick(context, 'raw-log')
+async function rawLog(context: BenchContext, stack: AsyncDisposableStack): Promise<Run<WorkFigures>> {
+  const worker = stack.use(startYardstick(context, 'raw-log'))
   await worker.call('open', { path: join(newFolder(context), 'raw.log') })
   const append = (durationMs: number) => worker.call<Work>('append', { producers: PRODUCERS, bytes: BYTES, durationMs })
   await append(context.warmUpMs)
-  return { worker, run: async () => figures(await append(context.roundMs)) }
+  return async () => figures(await append(context.roundMs))
 }
 
 /** The cost of durability beyond the bytes. Both sides wait for the same disk, so this enqueue compares rates. */
 export const enqueue: Row = {
   id: 'enqueue',
   title: 'in-process durable enqueue 1 KiB, 64 producers, vs async raw append + fdatasync',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const raw = await rawLog(context)
-    stack.use(raw.worker)
-    const alternatives: Alternative<WorkFigures>[] = [{ label: 'raw log', run: raw.run }]
-    for (const subject of context.subjects) {
-      for (const call of ['send', 'enginePut']) {
-        const { worker, run } = await producer(context, subject, call)
-        stack.use(worker)
-        alternatives.push({ label: `${subject.label} ${call}`, run })
-      }
-    }
-    const [yardstick = [], ...measured] = await interleave(context.rounds, alternatives)
-    return context.subjects.map((subject, i) => {
-      const broker = measured[2 * i] ?? []
-      const engine = measured[2 * i + 1] ?? []
-      return {
-        name: 'durable send through the Broker, rate vs raw log',
-        subject: subject.label,
-        goal: atLeast(0.5, 0.75),
-        samples: ratios(broker, yardstick, (round) => round['messages/s']),
-        details: { ...medians('Broker', broker), ...medians('engine', engine), ...medians('raw log', yardstick) },
-      }
-    })
-  },
+  run: (context) =>
+    compare(context, {
+      yardsticks: async (stack) => [await rawLog(context, stack)],
+      open: async (subject, stack) => [
+        await producer(context, stack, subject, 'send'),
+        await producer(context, stack, subject, 'enginePut'),
+      ],
+      judge: ([broker = [], engine = []], [raw = []]) => [
+        {
+          name: 'durable send through the Broker, rate vs raw log',
+          goal: atLeast(0.5, 0.75),
+          samples: ratios(broker, raw, (round) => round['messages/s']),
+          details: { ...medians('Broker', broker), ...medians('engine', engine), ...medians('raw log', raw) },
+        },
+      ],
+    }),
 }
 
 const RECEIVE_CHANNEL = 'bench.receive-ack'
 const CONSUMERS = 64
 const MAX_DRAIN_MS = 60_000
 
-async function consumer(context: BenchContext, subject: Subject) {
-  const worker = startWorker(context, 'broker', subject)
+async function consumer(context: BenchContext, stack: AsyncDisposableStack, subject: Subject) {
+  const worker = stack.use(startWorker(context, 'broker', subject))
   await worker.call('open', { path: newFolder(context) })
   const fillAndDrain = async (durationMs: number) => {
     const load = { channel: RECEIVE_CHANNEL, members: CONSUMERS, bytes: 1024 }
@@ -89,41 +77,33 @@ async function consumer(context: BenchContext, subject: Subject) {
     }
   }
   await fillAndDrain(context.warmUpMs)
-  return { worker, run: () => fillAndDrain(context.roundMs) }
+  return () => fillAndDrain(context.roundMs)
 }
 
 /** The rate of consumers against producers: 64 of each, one message at a time, each ack durable. */
 export const receiveAck: Row = {
   id: 'receive-ack',
   title: 'receive + ack rate vs enqueue rate',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const alternatives = []
-    for (const subject of context.subjects) {
-      const { worker, run } = await consumer(context, subject)
-      stack.use(worker)
-      alternatives.push({ label: subject.label, run })
-    }
-    const measured = await interleave(context.rounds, alternatives)
-    return context.subjects.map((subject, i) => {
-      const rounds = measured[i] ?? []
-      return {
-        name: 'receive + ack vs enqueue, by CPU',
-        subject: subject.label,
-        goal: atLeast(0.7, 1),
-        samples: rounds.map((round) => round['enqueue CPU µs/message'] / round['receive + ack CPU µs/message']),
-        details: medians('', rounds),
-      }
-    })
-  },
+  run: (context) =>
+    compare(context, {
+      open: async (subject, stack) => [await consumer(context, stack, subject)],
+      judge: ([rounds = []]) => [
+        {
+          name: 'receive + ack vs enqueue, by CPU',
+          goal: atLeast(0.7, 1),
+          samples: rounds.map((round) => round['enqueue CPU µs/message'] / round['receive + ack CPU µs/message']),
+          details: medians('', rounds),
+        },
+      ],
+    }),
 }
 
 const DEPTH_MEMBERS = 64
 const MIB = 1024 * 1024
 
 /** A worker on a store that sends for a round and then receives as many messages from the queue's head. */
-async function traffic(context: BenchContext, subject: Subject, path: string) {
-  const worker = startWorker(context, 'broker', subject)
+async function traffic(context: BenchContext, stack: AsyncDisposableStack, subject: Subject, path: string) {
+  const worker = stack.use(startWorker(context, 'broker', subject))
   await worker.call('open', { path })
   const rssBytes = await worker.rssBytes()
   const run = async (durationMs: number) => {
@@ -137,32 +117,28 @@ async function traffic(context: BenchContext, subject: Subject, path: string) {
     }
   }
   await run(context.warmUpMs)
-  return { worker, rssBytes, run: () => run(context.roundMs) }
+  return { rssBytes, run: () => run(context.roundMs) }
 }
 
-async function measureSubject(context: BenchContext, subject: Subject): Promise<readonly Measure[]> {
-  await using stack = new AsyncDisposableStack()
+async function measureDepth(
+  context: BenchContext,
+  subject: Subject,
+  stack: AsyncDisposableStack,
+): Promise<readonly Omit<Measure, 'subject'>[]> {
   const store = await filledStore(context, subject)
-  const deep = await traffic(context, subject, store.path)
-  stack.use(deep.worker)
-  const flat = await traffic(context, subject, newFolder(context))
-  stack.use(flat.worker)
-  const [atDepth = [], atZero = []] = await interleave(context.rounds, [
-    { label: 'deep', run: deep.run },
-    { label: 'flat', run: flat.run },
-  ])
+  const deep = await traffic(context, stack, subject, store.path)
+  const flat = await traffic(context, stack, subject, newFolder(context))
+  const [atDepth = [], atZero = []] = await interleave(context.rounds, [deep.run, flat.run])
   const messages = depth(context).toLocaleString('en')
   return [
     {
       name: `rate at depth ${messages} vs depth 0, by CPU`,
-      subject: subject.label,
       goal: atLeast(0.8, 0.95),
       samples: ratios(atZero, atDepth, (round) => round['CPU µs/message']),
       details: { ...medians('depth 0', atZero), ...medians('at depth', atDepth) },
     },
     {
       name: `RSS added by ${messages} waiting messages`,
-      subject: subject.label,
       goal: atMost(100, 30, 'MiB'),
       samples: [store.rssAddedBytes / MIB],
       details: { 'just opened: RSS over an empty store, MiB': (deep.rssBytes - flat.rssBytes) / MIB },
@@ -174,9 +150,5 @@ async function measureSubject(context: BenchContext, subject: Subject): Promise<
 export const depthRow: Row = {
   id: 'depth',
   title: 'rate at depth 1 M vs depth 0; RSS added by 1 M waiting messages',
-  run: async (context) => {
-    const measures: Measure[] = []
-    for (const subject of context.subjects) measures.push(...(await measureSubject(context, subject)))
-    return measures
-  },
+  run: (context) => inSequence(context, (subject, stack) => measureDepth(context, subject, stack)),
 }

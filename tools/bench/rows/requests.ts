@@ -5,9 +5,8 @@ import type { Guard } from '../guarded.ts'
 import { guard } from '../guarded.ts'
 import type { RequestFigures } from '../processes.ts'
 import { openLoad, startEcho, startServer } from '../processes.ts'
-import type { Alternative, BenchContext, Goal, Measure, Row } from '../row.ts'
-import { atLeast, atMost, interleave, medians, ratios } from '../row.ts'
-import type { Subject } from '../subject.ts'
+import type { BenchContext, Goal, Measure, Row, Run } from '../row.ts'
+import { atLeast, atMost, compare, medians, ratios } from '../row.ts'
 
 /** The cheapest call that reads a queue, which {@link emptyQueue} creates. */
 export const CHEAP_CALL = { name: 'queue_peek', args: { channel: 'bench.empty', max_messages: 1 } } as const
@@ -64,7 +63,7 @@ export const queueSend: Row = {
 }
 
 /** Compares the CPU of one `tools/call` with that of a Fastify echo of the same JSON. */
-async function againstEcho(
+function againstEcho(
   context: BenchContext,
   options: {
     readonly name: string
@@ -76,31 +75,27 @@ async function againstEcho(
     readonly prepare?: (url: string, headers: Guard['headers']) => Promise<void>
   },
 ): Promise<readonly Measure[]> {
-  await using stack = new AsyncDisposableStack()
-  const echo = await startEcho(context)
-  stack.use(echo.process)
-  const echoLoad = await openLoad(context, echo.process, echo.url, options.json)
-  stack.defer(() => echoLoad.close())
-  const alternatives: Alternative<RequestFigures>[] = [{ label: 'Fastify echo', run: echoLoad.run }]
-  for (const subject of context.subjects) {
-    const server = stack.use(await startServer(context, subject, { env: options.guard?.env ?? {} }))
-    const url = `${server.http}/mcp`
-    const headers = options.guard?.headers ?? {}
-    await options.prepare?.(url, headers)
-    const load = await openLoad(context, server.process, url, options.json, headers)
-    stack.defer(() => load.close())
-    alternatives.push({ label: subject.label, run: load.run })
-  }
-  const [yardstick = [], ...measured] = await interleave(context.rounds, alternatives)
-  return context.subjects.map((subject, i) => {
-    const rounds = measured[i] ?? []
-    return {
-      name: options.name,
-      subject: subject.label,
-      goal: options.goal,
-      samples: ratios(yardstick, rounds, (figures) => figures['CPU µs/request']),
-      details: { ...medians('signalbox', rounds), ...medians('Fastify echo', yardstick) },
-    }
+  const { name, goal, json, guard: { env, headers } = { env: {}, headers: {} }, prepare } = options
+  return compare<RequestFigures>(context, {
+    yardsticks: async (stack) => {
+      const echo = await startEcho(context)
+      stack.use(echo.process)
+      return [await openLoad(context, stack, echo.process, echo.url, json)]
+    },
+    open: async (subject, stack) => {
+      const server = stack.use(await startServer(context, subject, { env }))
+      const url = `${server.http}/mcp`
+      await prepare?.(url, headers)
+      return [await openLoad(context, stack, server.process, url, json, headers)]
+    },
+    judge: ([rounds = []], [echo = []]) => [
+      {
+        name,
+        goal,
+        samples: ratios(echo, rounds, (figures) => figures['CPU µs/request']),
+        details: { ...medians('signalbox', rounds), ...medians('Fastify echo', echo) },
+      },
+    ],
   })
 }
 
@@ -134,39 +129,26 @@ const SENDS = [
   },
 ] as const
 
-async function sends(
-  context: BenchContext,
-  subject: Subject,
-  stack: AsyncDisposableStack,
-): Promise<readonly Alternative<RequestFigures>[]> {
-  const server = stack.use(await startServer(context, subject))
-  const alternatives: Alternative<RequestFigures>[] = []
-  for (const { label, path, json, headers } of SENDS) {
-    const load = await openLoad(context, server.process, server.http + path, json, headers)
-    stack.defer(() => load.close())
-    alternatives.push({ label: `${subject.label} ${label}`, run: load.run })
-  }
-  return alternatives
-}
-
 /** The cost of a durable send over `/ce` compared with the same send over `/mcp`. */
 export const ceSend: Row = {
   id: 'ce-send',
   title: 'durable send 1 KiB over CloudEvents vs the same over MCP',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const alternatives: Alternative<RequestFigures>[] = []
-    for (const subject of context.subjects) alternatives.push(...(await sends(context, subject, stack)))
-    const measured = await interleave(context.rounds, alternatives)
-    return context.subjects.flatMap((subject, i): readonly Measure[] => {
-      const [mcp = [], ...others] = measured.slice(i * SENDS.length, (i + 1) * SENDS.length)
-      return others.map((rounds, at) => ({
-        name: `${SENDS[at + 1]?.label ?? ''} send 1 KiB, CPU vs queue_send`,
-        subject: subject.label,
-        goal: atMost(1.15, 1, '×'),
-        samples: ratios(rounds, mcp, (figures) => figures['CPU µs/request']),
-        details: { ...medians('CloudEvents', rounds), ...medians('MCP', mcp) },
-      }))
-    })
-  },
+  run: (context) =>
+    compare<RequestFigures>(context, {
+      open: async (subject, stack) => {
+        const server = stack.use(await startServer(context, subject))
+        const runs: Run<RequestFigures>[] = []
+        for (const { path, json, headers } of SENDS) {
+          runs.push(await openLoad(context, stack, server.process, server.http + path, json, headers))
+        }
+        return runs
+      },
+      judge: ([mcp = [], ...others]) =>
+        others.map((rounds, at) => ({
+          name: `${SENDS[at + 1]?.label ?? ''} send 1 KiB, CPU vs queue_send`,
+          goal: atMost(1.15, 1, '×'),
+          samples: ratios(rounds, mcp, (figures) => figures['CPU µs/request']),
+          details: { ...medians('CloudEvents', rounds), ...medians('MCP', mcp) },
+        })),
+    }),
 }

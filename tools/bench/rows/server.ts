@@ -9,9 +9,10 @@ import { serverScript, startSignalbox } from '@signalbox/testkit/signalbox-serve
 
 import { depth, filledStore } from '../filled-store.ts'
 import { guard } from '../guarded.ts'
+import type { RequestFigures } from '../processes.ts'
 import { newFolder, openLoad, startMetricsHost, startServer, startWorker } from '../processes.ts'
-import type { Alternative, BenchContext, Goal, Measure, Row } from '../row.ts'
-import { atMost, interleave, medians, ratios } from '../row.ts'
+import type { BenchContext, Goal, Row, Run } from '../row.ts'
+import { atMost, compare, inSequence, interleave, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 
 type StartFigures = { readonly s: number }
@@ -55,7 +56,7 @@ async function start(context: BenchContext, subject: Subject, { built }: Start, 
   return { s: (performance.now() - begin) / 1000 }
 }
 
-async function measureStart(context: BenchContext, subject: Subject): Promise<readonly Measure[]> {
+async function measureStart(context: BenchContext, subject: Subject) {
   const starts = STARTS.filter(({ built }) => existsSync(serverScript(subject.root, built)))
   if (starts.length < STARTS.length) context.log(`${subject.label} is not built: only its source start is measured`)
   const filled = await filledStore(context, subject)
@@ -73,14 +74,12 @@ async function measureStart(context: BenchContext, subject: Subject): Promise<re
       run: () => start(context, subject, one, filled.path),
     },
   ])
-  const alternatives: Alternative<StartFigures>[] = [
-    { label: 'Fastify', run: () => loadFastify(subject) },
-    ...measured.map(({ name, run }) => ({ label: name, run })),
-  ]
-  const [yardstick = [], ...rounds] = await interleave(context.rounds, alternatives)
+  const [yardstick = [], ...rounds] = await interleave(context.rounds, [
+    () => loadFastify(subject),
+    ...measured.map(({ run }) => run),
+  ])
   return measured.map(({ name, goal }, i) => ({
     name,
-    subject: subject.label,
     goal,
     samples: ratios(rounds[i] ?? [], yardstick, ({ s }) => s),
     details: { ...medians('signalbox', rounds[i] ?? []), ...medians('Fastify', yardstick) },
@@ -94,11 +93,7 @@ async function measureStart(context: BenchContext, subject: Subject): Promise<re
 export const coldStart: Row = {
   id: 'cold-start',
   title: 'start to ready vs a process that only loads Fastify, new store and 1 M messages stored',
-  run: async (context) => {
-    const measures: Measure[] = []
-    for (const subject of context.subjects) measures.push(...(await measureStart(context, subject)))
-    return measures
-  },
+  run: (context) => inSequence(context, (subject) => measureStart(context, subject)),
 }
 
 const CHANNEL = 'bench.loop-delay'
@@ -108,100 +103,80 @@ function delays({ p50Ms, p99Ms, maxMs }: LoopDelay) {
 }
 
 /** 64 producers in process; each sends again after its acknowledgement. */
-async function inProcess(context: BenchContext, subject: Subject) {
-  const worker = startWorker(context, 'broker', subject)
+async function inProcess(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
+  const worker = stack.use(startWorker(context, 'broker', subject))
   await worker.call('open', { path: newFolder(context) })
   const send = (durationMs: number) => worker.call('send', { channel: CHANNEL, members: 64, bytes: 1024, durationMs })
   await send(context.warmUpMs)
-  const run = async () => delays((await worker.loopDelayDuring(() => send(context.roundMs))).delay)
-  return { process: worker, run }
+  return async () => delays((await worker.loopDelayDuring(() => send(context.roundMs))).delay)
 }
 
 /** 64 MCP clients; each sends again after its acknowledgement. */
-async function overMcp(context: BenchContext, subject: Subject) {
-  const server = await startServer(context, subject)
+async function overMcp(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
+  const server = stack.use(await startServer(context, subject))
   const json = toolCall('queue_send', { channel: CHANNEL, body: 'a'.repeat(1024) })
-  const load = await openLoad(context, server.process, `${server.http}/mcp`, json)
-  const run = async () => delays((await server.process.loopDelayDuring(load.run)).delay)
-  return { process: server, run }
+  const load = await openLoad(context, stack, server.process, `${server.http}/mcp`, json)
+  return async () => delays((await server.process.loopDelayDuring(load)).delay)
 }
 
 /** The delay that durable writes cause in the event loop. */
 export const loopDelay: Row = {
   id: 'loop-delay',
   title: 'event-loop delay p99 under durable load',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const alternatives = []
-    for (const subject of context.subjects) {
-      for (const [label, start] of [
-        ['in process', inProcess],
-        ['over MCP', overMcp],
-      ] as const) {
-        const { process, run } = await start(context, subject)
-        stack.use(process)
-        alternatives.push({ label, subject, run })
-      }
-    }
-    const measured = await interleave(context.rounds, alternatives)
-    return alternatives.map(({ label, subject }, i) => {
-      const rounds = measured[i] ?? []
-      return {
-        name: `event-loop delay p99, 64 durable producers ${label}`,
-        subject: subject.label,
-        goal: atMost(5, 3, 'ms'),
-        samples: rounds.map((round) => round['p99 ms']),
-        details: medians('', rounds),
-      }
-    })
-  },
+  run: (context) =>
+    compare(context, {
+      open: async (subject, stack) => [
+        await inProcess(context, subject, stack),
+        await overMcp(context, subject, stack),
+      ],
+      judge: (own) =>
+        own.map((rounds, i) => ({
+          name: `event-loop delay p99, 64 durable producers ${i === 0 ? 'in process' : 'over MCP'}`,
+          goal: atMost(5, 3, 'ms'),
+          samples: rounds.map((round) => round['p99 ms']),
+          details: medians('', rounds),
+        })),
+    }),
 }
 
-async function measureMetrics(context: BenchContext, subject: Subject): Promise<Measure> {
-  await using stack = new AsyncDisposableStack()
-  // Passes every meter with one message and one request per call, without the disk.
+/** Opens calls that pass every meter with one message and one request each, without the disk. */
+async function openMetered(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
   const json = toolCall('events_publish', { channel: 'bench.metrics', body: 'a'.repeat(64) })
   const { env, headers } = await guard(context)
-  const alternatives = []
+  const runs: Run<RequestFigures>[] = []
   for (const mode of ['on', 'off'] as const) {
     const { process, url } = await startMetricsHost(context, subject, mode)
     stack.use(process)
-    const load = await openLoad(context, process, `${url}/mcp`, json)
-    stack.defer(() => load.close())
-    alternatives.push({ label: `metrics ${mode}`, run: load.run })
+    runs.push(await openLoad(context, stack, process, `${url}/mcp`, json))
   }
-  for (const [label, options] of [
-    ['guarded', { env }],
-    ['open', {}],
-  ] as const) {
-    const server = stack.use(await startServer(context, subject, options))
-    const load = await openLoad(context, server.process, `${server.http}/mcp`, json, label === 'guarded' ? headers : {})
-    stack.defer(() => load.close())
-    alternatives.push({ label, run: load.run })
-  }
-  const [on = [], off = [], closed = [], open = []] = await interleave(context.rounds, alternatives)
-  const cost = (rounds: typeof on, i: number): number => rounds[i]?.['CPU µs/request'] ?? Number.NaN
-  return {
-    name: 'authentication (cached), authorization, a log line and metrics, per request',
-    subject: subject.label,
-    goal: atMost(20, 12, 'µs'),
-    samples: on.map((_, i) => cost(on, i) - cost(off, i) + cost(closed, i) - cost(open, i)),
-    details: {
-      ...medians('metrics on', on),
-      ...medians('metrics off', off),
-      ...medians('guarded', closed),
-      ...medians('open', open),
-    },
-  }
+  const guarded = stack.use(await startServer(context, subject, { env }))
+  runs.push(await openLoad(context, stack, guarded.process, `${guarded.http}/mcp`, json, headers))
+  const open = stack.use(await startServer(context, subject))
+  runs.push(await openLoad(context, stack, open.process, `${open.http}/mcp`, json))
+  return runs
 }
 
 /** The cost of protection and metrics: metrics on a bare host, the rest on the server, each with and without. */
 export const metrics: Row = {
   id: 'metrics',
   title: 'authentication (cached) + metrics + log + authorization per request, together',
-  run: async (context) => {
-    const measures: Measure[] = []
-    for (const subject of context.subjects) measures.push(await measureMetrics(context, subject))
-    return measures
-  },
+  run: (context) =>
+    inSequence(context, async (subject, stack) => {
+      const runs = await openMetered(context, subject, stack)
+      const [on = [], off = [], guarded = [], open = []] = await interleave(context.rounds, runs)
+      const cost = (rounds: typeof on, i: number): number => rounds[i]?.['CPU µs/request'] ?? Number.NaN
+      return [
+        {
+          name: 'authentication (cached), authorization, a log line and metrics, per request',
+          goal: atMost(20, 12, 'µs'),
+          samples: on.map((_, i) => cost(on, i) - cost(off, i) + cost(guarded, i) - cost(open, i)),
+          details: {
+            ...medians('metrics on', on),
+            ...medians('metrics off', off),
+            ...medians('guarded', guarded),
+            ...medians('open', open),
+          },
+        },
+      ]
+    }),
 }

@@ -5,22 +5,39 @@ import { postBytes } from '@signalbox/testkit/http-connection'
 
 import { newFolder, startCeHost, startWorker } from '../processes.ts'
 import { agentCall, SseReaders, startWithAgent } from '../registered-agent.ts'
-import type { BenchContext, Measure, Row } from '../row.ts'
-import { atMost, interleave, medians } from '../row.ts'
+import type { BenchContext, Measure, Row, Run } from '../row.ts'
+import { atMost, compare, inSequence, medians } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import type { Publishing } from '../workers/ce-host.ts'
 import type { Work } from '../workers/work.ts'
 
 const SUBSCRIBERS = 500
 
+type Figures = { readonly 'CPU µs/delivery': number }
+
+/** The measure of a fan-out: the CPU time for each subscriber. */
+function perDelivery(name: string, rounds: readonly Figures[]): Omit<Measure, 'subject'> {
+  return {
+    name,
+    goal: atMost(12, 6, 'µs'),
+    samples: rounds.map((round) => round['CPU µs/delivery']),
+    details: medians('', rounds),
+  }
+}
+
+interface FanOut {
+  readonly subscribe: string
+  readonly publish: string
+  readonly publishes: number
+}
+
 async function fanOutWorker(
   context: BenchContext,
+  stack: AsyncDisposableStack,
   subject: Subject,
-  subscribe: string,
-  publish: string,
-  publishes: number,
+  { subscribe, publish, publishes }: FanOut,
 ) {
-  const worker = startWorker(context, 'broker', subject)
+  const worker = stack.use(startWorker(context, 'broker', subject))
   const load = { channel: 'bench.fan-out', subscribers: SUBSCRIBERS, publishes, bytes: 1024 }
   await worker.call('open', { path: newFolder(context) })
   await worker.call(subscribe, load)
@@ -29,41 +46,38 @@ async function fanOutWorker(
     return { 'CPU µs/delivery': cpuMicros / operations, 'deliveries/s': operations / (wallMs / 1000) }
   }
   await run()
-  return { worker, run }
+  return run
 }
 
 /** The cost of one more subscriber. */
 export const fanOut: Row = {
   id: 'fan-out',
   title: 'fan-out in process to 500 subscribers: CPU per delivery',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const alternatives = []
-    for (const subject of context.subjects) {
-      for (const [label, subscribe, publish, publishes] of [
-        ['an events channel', 'subscribeEvents', 'fanOutEvents', context.quick ? 200 : 2000],
-        ['an events store', 'subscribeStore', 'fanOutStore', context.quick ? 50 : 200],
-      ] as const) {
-        const { worker, run } = await fanOutWorker(context, subject, subscribe, publish, publishes)
-        stack.use(worker)
-        alternatives.push({ label, subject, run })
-      }
-    }
-    const measured = await interleave(context.rounds, alternatives)
-    return alternatives.map(({ label, subject }, i) => {
-      const rounds = measured[i] ?? []
-      return {
-        name: `fan-out of ${label} to ${SUBSCRIBERS} subscribers`,
-        subject: subject.label,
-        goal: atMost(12, 6, 'µs'),
-        samples: rounds.map((round) => round['CPU µs/delivery']),
-        details: medians('', rounds),
-      }
-    })
-  },
+  run: (context) =>
+    compare<Figures>(context, {
+      open: async (subject, stack) => [
+        await fanOutWorker(context, stack, subject, {
+          subscribe: 'subscribeEvents',
+          publish: 'fanOutEvents',
+          publishes: context.quick ? 200 : 2000,
+        }),
+        await fanOutWorker(context, stack, subject, {
+          subscribe: 'subscribeStore',
+          publish: 'fanOutStore',
+          publishes: context.quick ? 50 : 200,
+        }),
+      ],
+      judge: ([events = [], store = []]) => [
+        perDelivery(`fan-out of an events channel to ${SUBSCRIBERS} subscribers`, events),
+        perDelivery(`fan-out of an events store to ${SUBSCRIBERS} subscribers`, store),
+      ],
+    }),
 }
 
 const CHANNEL = 'bench.fan-out'
+
+/** Events a second. */
+const RATES = [100, 1000]
 
 async function openFanOut(context: BenchContext, subject: Subject, stack: AsyncDisposableStack, load: Publishing) {
   const { process, url } = await startCeHost(context, subject)
@@ -89,28 +103,18 @@ async function openFanOut(context: BenchContext, subject: Subject, stack: AsyncD
 export const fanOutSse: Row = {
   id: 'fan-out-sse',
   title: 'fan-out over server-sent events to 500 subscribers: CPU per delivery',
-  run: async (context) => {
-    await using stack = new AsyncDisposableStack()
-    const alternatives = []
-    for (const subject of context.subjects) {
-      for (const perSecond of [100, 1000]) {
-        const events = context.quick ? perSecond : perSecond * 3
-        const run = await openFanOut(context, subject, stack, { channel: CHANNEL, events, perSecond, bytes: 256 })
-        alternatives.push({ label: `${perSecond} events/s`, subject, run })
-      }
-    }
-    const measured = await interleave(context.rounds, alternatives)
-    return alternatives.map(({ label, subject }, i) => {
-      const rounds = measured[i] ?? []
-      return {
-        name: `${label} to ${SUBSCRIBERS} subscribers`,
-        subject: subject.label,
-        goal: atMost(12, 6, 'µs'),
-        samples: rounds.map((round) => round['CPU µs/delivery']),
-        details: medians('', rounds),
-      }
-    })
-  },
+  run: (context) =>
+    compare<Figures>(context, {
+      open: async (subject, stack) => {
+        const runs: Run<Figures>[] = []
+        for (const perSecond of RATES) {
+          const events = context.quick ? perSecond : perSecond * 3
+          runs.push(await openFanOut(context, subject, stack, { channel: CHANNEL, events, perSecond, bytes: 256 }))
+        }
+        return runs
+      },
+      judge: (own) => own.map((rounds, i) => perDelivery(`${RATES[i]} events/s to ${SUBSCRIBERS} subscribers`, rounds)),
+    }),
 }
 
 const KIB = 1024
@@ -139,7 +143,7 @@ async function kibPerStream(context: BenchContext, subject: Subject, kind: 'a2a'
   return ((await server.process.rssBytes()) - before) / count / KIB
 }
 
-async function measure(context: BenchContext, subject: Subject, kind: 'a2a' | 'mcp'): Promise<Measure> {
+async function measureIdle(context: BenchContext, subject: Subject, kind: 'a2a' | 'mcp') {
   const samples: number[] = []
   // Each round runs in a new process, whose memory is stable: three rounds are enough.
   for (let round = 0; round < Math.min(3, context.rounds); round++) {
@@ -147,7 +151,6 @@ async function measure(context: BenchContext, subject: Subject, kind: 'a2a' | 'm
   }
   return {
     name: kind === 'a2a' ? 'idle A2A stream, both sides, RSS' : 'idle SSE stream (GET /mcp), RSS',
-    subject: subject.label,
     goal: kind === 'a2a' ? atMost(70, 56, 'KiB') : atMost(30, 24, 'KiB'),
     samples,
     details: { 'KiB a stream': median(samples) },
@@ -158,11 +161,9 @@ async function measure(context: BenchContext, subject: Subject, kind: 'a2a' | 'm
 export const idleStreams: Row = {
   id: 'idle-streams',
   title: 'idle SSE stream; idle A2A stream (both sides)',
-  run: async (context) => {
-    const measures: Measure[] = []
-    for (const subject of context.subjects) {
-      for (const kind of ['a2a', 'mcp'] as const) measures.push(await measure(context, subject, kind))
-    }
-    return measures
-  },
+  run: (context) =>
+    inSequence(context, async (subject) => [
+      await measureIdle(context, subject, 'a2a'),
+      await measureIdle(context, subject, 'mcp'),
+    ]),
 }

@@ -1,12 +1,11 @@
-import { once } from 'node:events'
-import type { AddressInfo, Socket } from 'node:net'
-import { createServer } from 'node:net'
+import type { Socket } from 'node:net'
 
+import { serveSockets } from '@signalbox/testkit/loopback'
 import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
 
 import { startWebhookSender } from '../processes.ts'
-import type { Alternative, BenchContext, Measure, Row } from '../row.ts'
-import { interleave, medians, ratios } from '../row.ts'
+import type { BenchContext, Measure, Row } from '../row.ts'
+import { compare, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 import { WORKING_TREE } from '../subject.ts'
 import type { Work, WorkFigures } from '../workers/work.ts'
@@ -65,25 +64,31 @@ export const webhooks: Row = {
   id: 'webhooks',
   title: 'webhooks: signed deliveries of 1 KiB from an events store, 64 in flight, vs a loop of signed undici POSTs',
   run: async (context): Promise<readonly Measure[]> => {
-    await using stack = new AsyncDisposableStack()
-    const endpoint = stack.use(await openEndpoint())
-    const bare = stack.use(await startSender(context, WORKING_TREE, endpoint.url, 'openBare'))
-    await warm(context, bare)
-    const alternatives: Alternative<Part>[] = [{ label: 'bare', run: () => sendPart(bare, context.roundMs) }]
-    for (const subject of context.subjects) {
-      const webhooks = stack.use(await startSender(context, subject, endpoint.url, 'openWebhooks'))
-      await warm(context, webhooks)
-      alternatives.push({ label: subject.label, run: () => sendPart(webhooks, context.roundMs) })
+    await using endpoint = await serveSockets(serve)
+    const url = `${endpoint.url}/hook`
+    const sender = async (subject: Subject, stack: AsyncDisposableStack, open: 'openBare' | 'openWebhooks') => {
+      const worker = stack.use(await startSender(context, subject, url, open))
+      await warm(context, worker)
+      return () => sendPart(worker, context.roundMs)
     }
-    const parts = await interleave(context.rounds * PARTS, alternatives)
-    const [yardstick = [], ...measured] = parts.map(wholeRounds)
-    return context.subjects.map((subject, i) => ({
-      name: 'webhook delivery, CPU vs a signed POST',
-      subject: subject.label,
-      goal: { must: 1.5, aim: 1.25, better: 'less', unit: '×' },
-      samples: ratios(measured[i] ?? [], yardstick, (round) => round['CPU µs/message']),
-      details: { ...medians('webhooks', measured[i] ?? []), ...medians('bare', yardstick) },
-    }))
+    return await compare<Part>(
+      { ...context, rounds: context.rounds * PARTS },
+      {
+        yardsticks: async (stack) => [await sender(WORKING_TREE, stack, 'openBare')],
+        open: async (subject, stack) => [await sender(subject, stack, 'openWebhooks')],
+        judge: ([own = []], [bare = []]) => {
+          const [rounds, yardstick] = [wholeRounds(own), wholeRounds(bare)]
+          return [
+            {
+              name: 'webhook delivery, CPU vs a signed POST',
+              goal: { must: 1.5, aim: 1.25, better: 'less', unit: '×' },
+              samples: ratios(rounds, yardstick, (round) => round['CPU µs/message']),
+              details: { ...medians('webhooks', rounds), ...medians('bare', yardstick) },
+            },
+          ]
+        },
+      },
+    )
   },
 }
 
@@ -95,7 +100,11 @@ const ACCEPTED = Buffer.from(`HTTP/1.1 204 No Content\r\nDate: Mon, 23 Nov 2026 
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LENGTH = /\r\ncontent-length: (\d+)/i
 
-/** Answers the requests of one connection, one after the other. */
+/**
+ * Answers the requests of one connection, one after the other, on the load's core: agrees to webhooks and accepts each
+ * delivery. Node's HTTP server needs as much CPU for a request as the bare loop for sending it, so it would limit that
+ * loop.
+ */
 function serve(socket: Socket): void {
   /** The bytes of a head without its end. */
   let head = Buffer.alloc(0)
@@ -123,28 +132,4 @@ function serve(socket: Socket): void {
       if (left === 0) socket.write(answer)
     }
   })
-}
-
-/**
- * Opens an endpoint on the load's core that agrees to webhooks and accepts each delivery. Node's HTTP server needs as
- * much CPU for a request as the bare loop for sending it, so it would limit that loop.
- */
-async function openEndpoint(): Promise<AsyncDisposable & { readonly url: string }> {
-  const sockets = new Set<Socket>()
-  const server = createServer((socket) => {
-    sockets.add(socket)
-    socket.once('close', () => sockets.delete(socket))
-    serve(socket)
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  return {
-    url: `http://127.0.0.1:${port}/hook`,
-    async [Symbol.asyncDispose]() {
-      for (const socket of sockets) socket.destroy()
-      server.close()
-      await once(server, 'close')
-    },
-  }
 }
