@@ -1,10 +1,8 @@
 // Prints the number of source files with a function that runs on the main thread, for each of five journeys.
 // `--files` also lists the files.
-import { once } from 'node:events'
-import type { RequestListener } from 'node:http'
-import { createServer } from 'node:http'
 import { Session } from 'node:inspector/promises'
 
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { toolCall } from '@signalbox/testkit/mcp-client'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { createConfig, startServer } from 'signalbox'
@@ -14,12 +12,12 @@ const REPETITIONS = 5
 
 await using folder = await TemporaryFolder.create('census')
 let onDelivery = (): void => {}
-await using agent = await listen((request, response) => {
+await using agent = await serveHttp((request, response) => {
   request.resume()
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.end('data: {"jsonrpc":"2.0","id":1,"result":{"kind":"message","final":true}}\n\n')
 })
-await using endpoint = await listen((request, response) => {
+await using endpoint = await serveHttp((request, response) => {
   request.resume()
   response.writeHead(200, { 'WebHook-Allowed-Origin': '*' }).end()
   if (request.method === 'POST') onDelivery()
@@ -90,20 +88,6 @@ async function filesRun(): Promise<ReadonlySet<string>> {
 /** Waits for work after the answer. */
 function settled(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, 50))
-}
-
-async function listen(listener: RequestListener): Promise<{ readonly url: string } & AsyncDisposable> {
-  const server = createServer(listener)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return {
-    url: `http://127.0.0.1:${address.port}/`,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
 }
 
 function publish(route: 'event' | 'event-store', subject: string): Promise<void> {

@@ -1,12 +1,13 @@
-import { once } from 'node:events'
 import { appendFile, mkdir } from 'node:fs/promises'
-import type { AddressInfo, Server, Socket } from 'node:net'
-import { connect, createServer } from 'node:net'
+import type { Socket } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { NatsServer } from '@signalbox/engine-nats/testing'
 import { NatsCluster } from '@signalbox/engine-nats/testing'
+import type { LoopbackServer } from '@signalbox/testkit/loopback'
+import { serveSockets } from '@signalbox/testkit/loopback'
 import type { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { readySignalbox, spawnSignalbox } from '@signalbox/testkit/signalbox-server'
@@ -127,30 +128,26 @@ export class LocalCluster implements AsyncDisposable {
 
 /** A balancer: each connection goes to the next node that accepts it, and is cut when its node dies. */
 export class Front implements AsyncDisposable {
-  readonly #server: Server
   readonly #nodes: () => readonly string[]
-  readonly #open = new Set<Socket>()
+  #server: LoopbackServer | undefined
   #next = 0
 
   private constructor(nodes: () => readonly string[]) {
     this.#nodes = nodes
-    this.#server = createServer((client) => {
-      this.#open.add(client)
-      client.once('close', () => this.#open.delete(client))
-      client.on('error', () => client.destroy())
-      this.#join(client, this.#nodes().length)
-    })
   }
 
   /** `nodes` returns the addresses of the running nodes, `http://host:port`. */
   static async start(nodes: () => readonly string[]): Promise<Front> {
     const front = new Front(nodes)
-    await once(front.#server.listen(0, '127.0.0.1'), 'listening')
+    front.#server = await serveSockets((client) => {
+      client.on('error', () => client.destroy())
+      front.#join(client, nodes().length)
+    })
     return front
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+    return this.#server?.url ?? ''
   }
 
   #join(client: Socket, tries: number): void {
@@ -177,9 +174,7 @@ export class Front implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#open) socket.destroy()
-    this.#server.close()
-    await once(this.#server, 'close')
+    await this.#server?.[Symbol.asyncDispose]()
   }
 }
 

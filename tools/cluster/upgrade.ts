@@ -1,12 +1,10 @@
-import { once } from 'node:events'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { NatsServer } from '@signalbox/engine-nats/testing'
 import { EventStream } from '@signalbox/testkit/event-stream'
+import { askJson, serveHttp } from '@signalbox/testkit/loopback'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -41,14 +39,15 @@ export async function upgrade({ from, log }: UpgradeOptions): Promise<UpgradeRep
   const folder = stack.use(await TemporaryFolder.create('upgrade'))
   const old = stack.use(checkOut(from, folder.path))
   const nats = stack.use(await NatsServer.start())
-  const agent = stack.use(await UpgradeAgent.start())
+  const agent = new UpgradeAgent()
+  const { url } = stack.use(await serveHttp((request, response) => void agent.answer(request, response)))
   const start = async (root: string): Promise<SignalboxServer> => {
     // A node that stops completes the streams that it serves for clients of other nodes, if it has the time.
     const env = { ENGINE: 'nats', NATS_SERVERS: nats.url, SHUTDOWN_SECONDS: '2' }
     return stack.use(await startSignalbox({ root, storePath: '/nonexistent', instrumented: false, env }))
   }
   const [one, two] = await Promise.all([start(old.root), start(old.root)])
-  for (const version of ['dialect', 'native'] as const) await registerAgent(one.http, version, agent.url)
+  for (const version of ['dialect', 'native'] as const) await registerAgent(one.http, version, `${url}/`)
   await known(two.http)
 
   const calls: Record<string, Calls> = {}
@@ -110,24 +109,16 @@ export async function upgrade({ from, log }: UpgradeOptions): Promise<UpgradeRep
 async function registerAgent(base: string, version: 'dialect' | 'native', url: string): Promise<void> {
   const protocolVersion = '1.0'
   const supportedInterfaces = [{ url, protocolBinding: 'JSONRPC', protocolVersion }]
-  const response = await fetch(`${base}/agents/register`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      agent_id: version,
-      name: version,
-      url,
-      capabilities: { streaming: true },
-      ...(version === 'native' && { supportedInterfaces }),
-    }),
+  const card = { agent_id: version, name: version, url, capabilities: { streaming: true } }
+  await askJson(`${base}/agents/register`, {
+    body: { ...card, ...(version === 'native' && { supportedInterfaces }) },
   })
-  if (!response.ok) throw new Error(`the agent was not registered: ${response.status} ${await response.text()}`)
 }
 
 /** Resolves when a node knows both agents. */
 function known(base: string): Promise<void> {
   return eventually(async () => {
-    const cards = (await (await fetch(`${base}/agents`)).json()) as readonly unknown[]
+    const cards = (await askJson(`${base}/agents`)) as readonly unknown[]
     if (cards.length !== 2) throw new Error(`the node knows ${cards.length} agents instead of 2`)
   }, REPLICATION_MS)
 }
@@ -253,27 +244,12 @@ const SAYS = {
 }
 
 /** An agent for both versions of A2A: it echoes the id of a message, and streams stay open until they are finished. */
-class UpgradeAgent implements AsyncDisposable {
+class UpgradeAgent {
   /** The ids of the messages that it executed. */
   readonly executed = new Set<string>()
-  readonly #server: Server
   readonly #streams = new Map<ServerResponse, string>()
 
-  private constructor() {
-    this.#server = createServer((request, response) => void this.#answer(request, response))
-  }
-
-  static async start(): Promise<UpgradeAgent> {
-    const agent = new UpgradeAgent()
-    await once(agent.#server.listen(0, '127.0.0.1'), 'listening')
-    return agent
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/`
-  }
-
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     response.on('error', () => {})
     const { id, method, params } = JSON.parse(await text(request)) as Body
     const messageId = params?.message?.messageId ?? ''
@@ -302,12 +278,5 @@ class UpgradeAgent implements AsyncDisposable {
   /** Ends every open stream with a completed task. */
   finishStreams(): void {
     for (const [response, end] of this.#streams) response.end(end)
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    const closed = once(this.#server, 'close')
-    this.#server.close()
-    this.#server.closeAllConnections()
-    await closed
   }
 }

@@ -1,12 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { median } from '@signalbox/testkit/figures'
+import { askJson, serveHttp } from '@signalbox/testkit/loopback'
 import { scrape } from '@signalbox/testkit/prometheus'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
@@ -62,14 +60,15 @@ export async function webhookKills(options: WebhookKillsOptions): Promise<Webhoo
   const { kills, everyMs, log } = options
   await using stack = new AsyncDisposableStack()
   const folder = stack.use(await TemporaryFolder.create('webhook-kills'))
-  const endpoint = stack.use(await WebhookEndpoint.start(SUBSCRIPTIONS))
+  const endpoint = new WebhookEndpoint(SUBSCRIPTIONS)
+  const { url } = stack.use(await serveHttp((request, response) => endpoint.serve(request, response)))
   const keyFile = folder.join('webhooks.key')
   await writeFile(keyFile, randomBytes(32), { mode: 0o600 })
   const env = { WEBHOOKS_ENABLE: 'true', WEBHOOKS_KEY_FILE: keyFile, WEBHOOKS_ALLOW: '127.0.0.1' }
   const cluster = stack.use(
     await LocalCluster.start({ nodes: 2, env, logs: options.logs, natsServer: options.natsServer }),
   )
-  await Promise.all(endpoint.subscriptions.map((_, i) => subscribe(cluster, endpoint.urlOf(i))))
+  await Promise.all(endpoint.subscriptions.map((_, i) => subscribe(cluster, `${url}/${i}`)))
   const publisher = new Publisher(() => cluster.front.url)
   await eventually(() => {
     if (endpoint.subscriptions.some(({ lastAt }) => lastAt === 0)) throw new Error('a subscription got no event')
@@ -143,12 +142,9 @@ export function webhookSummary(report: WebhookKillsReport): string {
 }
 
 async function subscribe(cluster: LocalCluster, sink: string): Promise<void> {
-  const response = await fetch(`${cluster.nodes[0]?.http}/ce/subscriptions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({ sink, config: { channel: CHANNEL, start: 'first' } }),
+  await askJson(`${cluster.nodes[0]?.http}/ce/subscriptions`, {
+    body: { sink, config: { channel: CHANNEL, start: 'first' } },
   })
-  if (response.status !== 201) throw new Error(`no subscription: ${response.status} ${await response.text()}`)
 }
 
 /** Returns the node that delivers. */
@@ -202,14 +198,12 @@ class Publisher {
 
 async function publish(base: string, n: number): Promise<boolean> {
   try {
-    const response = await fetch(`${base}/ce/send/event-store?channel=${CHANNEL}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/cloudevents+json', connection: 'close' },
-      body: JSON.stringify({ specversion: '1.0', id: String(n), source: '/kills', type: 'number', data: n }),
-      signal: AbortSignal.timeout(5_000),
+    await askJson(`${base}/ce/send/event-store?channel=${CHANNEL}`, {
+      headers: { 'content-type': 'application/cloudevents+json' },
+      body: { specversion: '1.0', id: String(n), source: '/kills', type: 'number', data: n },
+      timeoutMs: 5_000,
     })
-    await response.body?.cancel()
-    return response.ok
+    return true
   } catch {
     return false
   }
@@ -253,26 +247,14 @@ class OrderedDeliveries {
 }
 
 /** An endpoint on loopback with one path, `/0`, `/1` …, for each subscription. It agrees to webhooks. */
-class WebhookEndpoint implements AsyncDisposable {
+class WebhookEndpoint {
   readonly subscriptions: readonly OrderedDeliveries[]
-  readonly #server = createServer((request, response) => this.#serve(request, response))
 
-  private constructor(count: number) {
+  constructor(count: number) {
     this.subscriptions = Array.from({ length: count }, () => new OrderedDeliveries())
   }
 
-  static async start(count: number): Promise<WebhookEndpoint> {
-    const endpoint = new WebhookEndpoint(count)
-    endpoint.#server.listen(0, '127.0.0.1')
-    await once(endpoint.#server, 'listening')
-    return endpoint
-  }
-
-  urlOf(subscription: number): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}/${subscription}`
-  }
-
-  #serve(request: IncomingMessage, response: ServerResponse): void {
+  serve(request: IncomingMessage, response: ServerResponse): void {
     const deliveries = this.subscriptions[Number(request.url?.slice(1))]
     if (deliveries === undefined || request.method !== 'POST') {
       response.writeHead(200, { 'WebHook-Allowed-Origin': '*' }).end()
@@ -292,11 +274,5 @@ class WebhookEndpoint implements AsyncDisposable {
         response.writeHead(204).end()
       }, ANSWER_MS)
     })
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#server.closeAllConnections()
-    this.#server.close()
-    await once(this.#server, 'close')
   }
 }

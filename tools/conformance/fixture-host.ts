@@ -1,9 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-
 import { createBroker } from '@signalbox/broker-core'
 import { brokerTaskStore } from '@signalbox/connector-mcp'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { McpEndpoint } from '../../packages/connector-mcp/src/handler.ts'
@@ -25,14 +23,7 @@ export async function startFixtureHost(): Promise<Host> {
   const tasks = { store: brokerTaskStore(system, { shared: false }), afterMs: 50 }
   const endpoint = new McpEndpoint(broker, resolveMcpOptions({ tasks }), tools)
   opened.defer(() => endpoint.close(0))
-  const server = createServer((request, response) => endpoint.handle(request, response, undefined))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  opened.defer(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const address = server.address()
-  if (typeof address !== 'object' || address === null) throw new Error('the fixture host has no port')
+  const { url } = opened.use(await serveHttp((request, response) => endpoint.handle(request, response, undefined)))
   const resources = opened.move()
-  return { url: `http://127.0.0.1:${address.port}/mcp`, [Symbol.asyncDispose]: () => resources.disposeAsync() }
+  return { url: `${url}/mcp`, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }

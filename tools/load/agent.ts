@@ -2,11 +2,10 @@
 // pace, or as fast as its reader takes them; any other text opens a stream that stays open. The agent keeps a record of
 // the streams whose cancellation it was notified of.
 import type { ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { answerCalls } from '@signalbox/testkit/calls'
+import { serveHttpAlone } from '@signalbox/testkit/loopback'
 
 /** The order in the text of a message to stream. */
 export interface Order {
@@ -30,7 +29,7 @@ const open = new Set<ServerResponse>()
 const cancelled: string[] = []
 let pushedBytes = 0
 
-const server = createServer((request, response) => {
+await serveHttpAlone((request, response) => {
   let text = ''
   request.setEncoding('utf8')
   request.on('data', (chunk: string) => (text += chunk))
@@ -89,8 +88,3 @@ answerCalls({
   cancelled: () => cancelled,
   pushedBytes: () => pushedBytes,
 })
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo
-  process.stdout.write(`listening on http://127.0.0.1:${port}\n`)
-})
-process.once('SIGTERM', () => process.exit(0))

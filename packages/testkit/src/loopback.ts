@@ -17,6 +17,13 @@ export function serveHttp(listener: RequestListener): Promise<LoopbackServer> {
   return listening(createHttpServer({ keepAliveTimeout: 600_000 }, listener))
 }
 
+/** Serves until the process gets SIGTERM, and prints the address for the process that started it. */
+export async function serveHttpAlone(listener: RequestListener): Promise<void> {
+  const { url } = await serveHttp(listener)
+  process.stdout.write(`listening on ${url}\n`)
+  process.once('SIGTERM', () => process.exit(0))
+}
+
 /** Serves bare connections. */
 export function serveSockets(listener: (socket: Socket) => void): Promise<LoopbackServer> {
   return listening(createServer(listener))

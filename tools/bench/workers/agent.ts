@@ -2,10 +2,9 @@
 // open, and sends events on all of them on request.
 import { Buffer } from 'node:buffer'
 import type { ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { answerCalls } from '@signalbox/testkit/calls'
+import { serveHttpAlone } from '@signalbox/testkit/loopback'
 
 const TEXT = 'a'.repeat(256)
 const RESULTS = {
@@ -30,7 +29,7 @@ function eventOf(version: keyof typeof streams, bytes: number): Buffer {
   return Buffer.from(`data: ${JSON.stringify({ jsonrpc: '2.0', id: 1, result })}\n\n`)
 }
 
-const server = createServer((request, response) => {
+await serveHttpAlone((request, response) => {
   let body = ''
   request.setEncoding('latin1')
   request.on('data', (chunk: string) => (body += chunk))
@@ -72,10 +71,3 @@ answerCalls({
     }
   },
 })
-// Keeps connections open while the other alternatives run.
-server.keepAliveTimeout = 600_000
-server.listen(0, '127.0.0.1', () => {
-  const { port } = server.address() as AddressInfo
-  process.stdout.write(`listening on http://127.0.0.1:${port}\n`)
-})
-process.once('SIGTERM', () => process.exit(0))

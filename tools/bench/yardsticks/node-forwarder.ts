@@ -1,13 +1,14 @@
 // A minimal forwarder: node:http on both sides, bytes passed on as they arrive. It forwards calls, and relays streams
 // of server-sent events.
-import { Agent, createServer, request } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { Agent, request } from 'node:http'
+
+import { serveHttpAlone } from '@signalbox/testkit/loopback'
 
 const [upstream = ''] = process.argv.slice(2)
 const { hostname, port } = new URL(upstream)
 const agent = new Agent({ keepAlive: true })
 
-const server = createServer((incoming, response) => {
+await serveHttpAlone((incoming, response) => {
   const { method, url, headers } = incoming
   const outgoing = request({ hostname, port, method, path: url, headers, agent }, (answer) => {
     response.writeHead(answer.statusCode ?? 502, answer.headers)
@@ -19,10 +20,3 @@ const server = createServer((incoming, response) => {
   response.on('close', () => outgoing.destroy())
   incoming.pipe(outgoing)
 })
-// Keeps connections open while the other alternatives run.
-server.keepAliveTimeout = 600_000
-server.listen(0, '127.0.0.1', () => {
-  const { port: own } = server.address() as AddressInfo
-  process.stdout.write(`listening on http://127.0.0.1:${own}\n`)
-})
-process.once('SIGTERM', () => process.exit(0))

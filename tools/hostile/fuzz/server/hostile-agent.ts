@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import type { AddressInfo, Server, Socket } from 'node:net'
-import { createServer } from 'node:net'
+import type { Socket } from 'node:net'
 import { setTimeout as after } from 'node:timers/promises'
 
 import type { Pieces } from '../grammar/pieces.ts'
@@ -30,24 +28,9 @@ const DEFAULT: HostileReply = {
   end: 'finish',
 }
 
-/** A real server on a socket that answers as the input specifies. */
-export class HostileAgent implements AsyncDisposable {
-  readonly url: string
-  readonly #server: Server
-  readonly #sockets = new Set<Socket>()
+/** An agent on sockets that answers as the input specifies. */
+export class HostileAgent {
   readonly #replies = new Map<string, HostileReply>()
-
-  private constructor(server: Server) {
-    this.#server = server
-    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-    server.on('connection', (socket) => this.#serve(socket))
-  }
-
-  static async start(): Promise<HostileAgent> {
-    const server = createServer()
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    return new HostileAgent(server)
-  }
 
   /** Prepares replies by key, in place of the previous ones. */
   layOut(replies: ReadonlyMap<string, HostileReply>): void {
@@ -55,16 +38,8 @@ export class HostileAgent implements AsyncDisposable {
     for (const [key, reply] of replies) this.#replies.set(key, reply)
   }
 
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy()
-    this.#server.close()
-    await once(this.#server, 'close')
-  }
-
   /** One request on each connection; the key is in its head or in the first part of its body. */
-  #serve(socket: Socket): void {
-    this.#sockets.add(socket)
-    socket.on('close', () => this.#sockets.delete(socket))
+  serve(socket: Socket): void {
     socket.on('error', () => {})
     let seen = ''
     let answered = false
