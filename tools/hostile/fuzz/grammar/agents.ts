@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
 import { jsonText, objectText, oneOfTexts, quoted } from './json.ts'
-import { phrase, word } from './pieces.ts'
+import { phrase, weighted, word } from './pieces.ts'
 
 const states = quoted(
   fc.constantFrom(
@@ -39,27 +39,27 @@ const error = objectText({
 })
 
 /** A reply of an agent: JSON-RPC, some other JSON, or no JSON. */
-export const agentReplyText: Arbitrary<string> = fc.oneof(
-  { weight: 4, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), id: jsonText, result }) },
-  { weight: 2, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), id: jsonText, error }) },
-  { weight: 1, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), result, error }) },
-  { weight: 1, arbitrary: jsonText },
-  { weight: 1, arbitrary: phrase },
+export const agentReplyText: Arbitrary<string> = weighted(
+  [4, objectText({ jsonrpc: oneOfTexts('"2.0"'), id: jsonText, result })],
+  [2, objectText({ jsonrpc: oneOfTexts('"2.0"'), id: jsonText, error })],
+  [1, objectText({ jsonrpc: oneOfTexts('"2.0"'), result, error })],
+  [1, jsonText],
+  [1, phrase],
 )
 
 const eventData = fc.oneof(agentReplyText, objectText({ type: quoted(word), payload: jsonText }))
 
-const line = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc
+const line = weighted(
+  [
+    4,
+    fc
       .constantFrom('task.status', 'task.artifact', 'task.done', 'task.error', 'message', '')
       .map((name) => `event: ${name}`),
-  },
-  { weight: 8, arbitrary: eventData.map((text) => `data: ${text}`) },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(
+  ],
+  [8, eventData.map((text) => `data: ${text}`)],
+  [
+    1,
+    fc.constantFrom(
       ':',
       ': comment',
       'data',
@@ -71,8 +71,8 @@ const line = fc.oneof(
       'nonsense',
       '\ufeffdata: x',
     ),
-  },
-  { weight: 1, arbitrary: phrase },
+  ],
+  [1, phrase],
 )
 
 const lineEnd = fc.constantFrom('\n', '\n', '\n', '\r\n', '\r')

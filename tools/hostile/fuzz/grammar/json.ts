@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
-import { grownJson, phrase, word } from './pieces.ts'
+import { grownJson, phrase, weighted, word } from './pieces.ts'
 
 const number = fc.oneof(
   fc.integer().map(String),
@@ -67,9 +67,9 @@ type Fields = Readonly<Record<string, Arbitrary<string>>>
 /** The faults of a member of an object. */
 type Fault = 'missing' | 'twice' | 'renamed' | 'other value' | 'stranger'
 
-const fault: Arbitrary<Fault | undefined> = fc.oneof(
-  { weight: 10, arbitrary: fc.constant(undefined) },
-  { weight: 1, arbitrary: fc.constantFrom('missing', 'other value', 'twice', 'renamed', 'stranger') },
+const fault: Arbitrary<Fault | undefined> = weighted(
+  [10, fc.constant(undefined)],
+  [1, fc.constantFrom('missing', 'other value', 'twice', 'renamed', 'stranger')],
 )
 
 /**

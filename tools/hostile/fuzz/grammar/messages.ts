@@ -2,53 +2,45 @@ import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
 import { jsonText, listText, objectText, oneOfTexts, quoted } from './json.ts'
-import { anyText, phrase, word } from './pieces.ts'
+import { anyText, phrase, weighted, word } from './pieces.ts'
 
 /** A few channels, so that inputs interact; sometimes any text. */
-export const channelName: Arbitrary<string> = fc.oneof(
-  { weight: 16, arbitrary: fc.constantFrom('fuzz.a', 'fuzz.b', 'fuzz.c', 'fuzz.d') },
-  { weight: 1, arbitrary: phrase },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom('fuzz.*', 'fuzz.>', '>', '*', '_AGENTS_.discovery', '_AGENTS_.x', 'fuzz..a', ' fuzz'),
-  },
+export const channelName: Arbitrary<string> = weighted(
+  [16, fc.constantFrom('fuzz.a', 'fuzz.b', 'fuzz.c', 'fuzz.d')],
+  [1, phrase],
+  [1, fc.constantFrom('fuzz.*', 'fuzz.>', '>', '*', '_AGENTS_.discovery', '_AGENTS_.x', 'fuzz..a', ' fuzz')],
 )
 
-const ids = fc.oneof(
-  { weight: 6, arbitrary: oneOfTexts('1', '0', '"a"', '-1', '"é"', '9007199254740993') },
-  { weight: 1, arbitrary: oneOfTexts('null', '1.0', '1e2', 'true', '{}', '[]', '""', '"\\ud800"') },
+const ids = weighted(
+  [6, oneOfTexts('1', '0', '"a"', '-1', '"é"', '9007199254740993')],
+  [1, oneOfTexts('null', '1.0', '1e2', 'true', '{}', '[]', '""', '"\\ud800"')],
 )
 
 /** A JSON-RPC request, notification or response as text. */
 export function jsonRpc(method: Arbitrary<string>, params: Arbitrary<string>): Arbitrary<string> {
-  return fc.oneof(
-    { weight: 10, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), id: ids, method, params }) },
-    { weight: 1, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), method, params }) },
-    { weight: 1, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), id: ids, result: jsonText }) },
-    { weight: 1, arbitrary: objectText({ jsonrpc: oneOfTexts('"2.0"'), id: ids, error: jsonText }) },
-    { weight: 1, arbitrary: jsonText },
+  return weighted(
+    [10, objectText({ jsonrpc: oneOfTexts('"2.0"'), id: ids, method, params })],
+    [1, objectText({ jsonrpc: oneOfTexts('"2.0"'), method, params })],
+    [1, objectText({ jsonrpc: oneOfTexts('"2.0"'), id: ids, result: jsonText })],
+    [1, objectText({ jsonrpc: oneOfTexts('"2.0"'), id: ids, error: jsonText })],
+    [1, jsonText],
   )
 }
 
 /** Mostly one of the first values, which are always valid. */
 function mostly(right: readonly string[], ...wrong: readonly string[]): Arbitrary<string> {
-  return fc.oneof({ weight: 8, arbitrary: oneOfTexts(...right) }, { weight: 1, arbitrary: oneOfTexts(...wrong) })
+  return weighted([8, oneOfTexts(...right)], [1, oneOfTexts(...wrong)])
 }
 
 const STRANGE_NUMBERS = ['-1', '1.5', '"1"', '9007199254740993', '1e400', 'null', '1e2']
 const seconds = mostly(['0', '0', '0', '1', '3600'], '1000000000001', ...STRANGE_NUMBERS)
 const count = mostly(['1', '2', '10', '100'], '0', '101', ...STRANGE_NUMBERS)
 
-const moment = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc
-      .date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) })
-      .map((date) => date.toISOString()),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(
+const moment = weighted(
+  [6, fc.date({ noInvalidDate: true, min: new Date(0), max: new Date(4e12) }).map((date) => date.toISOString())],
+  [
+    1,
+    fc.constantFrom(
       '2026-02-30T09:30:00Z',
       '0000-00-00T00:00:00Z',
       '2026-01-31',
@@ -56,17 +48,14 @@ const moment = fc.oneof(
       '9999-12-31T23:59:59.999999999-23:59',
       '+275760-09-13T00:00:00Z',
     ),
-  },
+  ],
 )
 
 const tags = objectText(
   { message_id: quoted(anyText), priority: quoted(anyText), dlq_channel: quoted(channelName) },
   [],
 )
-const body = fc.oneof(
-  { weight: 8, arbitrary: quoted(anyText) },
-  { weight: 1, arbitrary: oneOfTexts('{{characters:60000}}', '{{characters:1000}}') },
-)
+const body = weighted([8, quoted(anyText)], [1, oneOfTexts('{{characters:60000}}', '{{characters:1000}}')])
 
 /** Values for arguments and parameters by their names, as JSON text. */
 const ARGUMENTS: Readonly<Record<string, Arbitrary<string>>> = {
@@ -129,13 +118,8 @@ const skill = objectText({
 export function cardText(url: Arbitrary<string>): Arbitrary<string> {
   return objectText(
     {
-      agent_id: quoted(
-        fc.oneof(
-          { weight: 4, arbitrary: fc.constantFrom('agent-one', 'agent-two', 'a-3') },
-          { weight: 1, arbitrary: word },
-        ),
-      ),
-      name: quoted(fc.oneof({ weight: 4, arbitrary: fc.constant('An agent') }, { weight: 1, arbitrary: phrase })),
+      agent_id: quoted(weighted([4, fc.constantFrom('agent-one', 'agent-two', 'a-3')], [1, word])),
+      name: quoted(weighted([4, fc.constant('An agent')], [1, phrase])),
       description: quoted(phrase),
       version: quoted(word),
       url: quoted(url),
@@ -159,7 +143,7 @@ const base64Data = fc.oneof(
 )
 
 const attributeValue = fc.oneof(
-  quoted(fc.oneof({ weight: 6, arbitrary: fc.constantFrom('a', 'é', 'a b') }, { weight: 1, arbitrary: anyText })),
+  quoted(weighted([6, fc.constantFrom('a', 'é', 'a b')], [1, anyText])),
   oneOfTexts('1', '-0', '1e2', 'true', 'false', 'null', '2147483648', '1.5'),
 )
 
@@ -172,40 +156,32 @@ const DATA_TYPES = [
 ]
 
 /** Members that describe the data, and the data. */
-const eventData = fc.oneof(
-  { weight: 4, arbitrary: jsonText.map((text) => `"data":${text}`) },
-  {
-    weight: 2,
-    arbitrary: fc
+const eventData = weighted(
+  [4, jsonText.map((text) => `"data":${text}`)],
+  [
+    2,
+    fc
       .tuple(fc.constantFrom(...DATA_TYPES), quoted(anyText))
       .map(([type, text]) => `"datacontenttype":"${type}","data":${text}`),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
+  ],
+  [
+    2,
+    fc
       .tuple(fc.constantFrom(...DATA_TYPES), base64Data)
       .map(([type, text]) => `"datacontenttype":"${type}","data_base64":${text}`),
-  },
-  {
-    weight: 1,
-    arbitrary: fc.tuple(quoted(phrase), jsonText).map(([type, text]) => `"datacontenttype":${type},"data":${text}`),
-  },
+  ],
+  [1, fc.tuple(quoted(phrase), jsonText).map(([type, text]) => `"datacontenttype":${type},"data":${text}`)],
 )
 
 const eventAttributes = objectText(
   {
     specversion: mostly(['"1.0"'], '"0.3"', '1.0'),
-    id: quoted(fc.oneof({ weight: 6, arbitrary: fc.constant('1') }, { weight: 1, arbitrary: phrase })),
-    source: quoted(
-      fc.oneof(
-        { weight: 6, arbitrary: fc.constantFrom('/fuzz', 'urn:x', 'http://a/b') },
-        { weight: 1, arbitrary: phrase },
-      ),
-    ),
+    id: quoted(weighted([6, fc.constant('1')], [1, phrase])),
+    source: quoted(weighted([6, fc.constantFrom('/fuzz', 'urn:x', 'http://a/b')], [1, phrase])),
     type: quoted(fc.constantFrom('t', 'com.example')),
     subject: quoted(channelName),
     time: quoted(moment),
-    dataschema: quoted(fc.oneof({ weight: 6, arbitrary: fc.constant('http://a/b') }, { weight: 1, arbitrary: phrase })),
+    dataschema: quoted(weighted([6, fc.constant('http://a/b')], [1, phrase])),
     extension: attributeValue,
   },
   ['specversion', 'id', 'source', 'type', 'subject'],

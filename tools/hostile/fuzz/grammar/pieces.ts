@@ -55,6 +55,15 @@ export const grownJson: Arbitrary<string> = fc
   .tuple(fc.constantFrom(...Object.keys(GROWTHS)), fc.constantFrom(20, 126, 130, 1_000, 5_000, 20_000, 60_000))
   .map(([name, times]) => `{{${name}:${times}}}`)
 
+type Choice = readonly [weight: number, arbitrary: Arbitrary<unknown>]
+
+/** Takes each arbitrary as often as its weight says. */
+export function weighted<const Choices extends readonly Choice[]>(
+  ...choices: Choices
+): Arbitrary<Choices[number][1] extends Arbitrary<infer T> ? T : never> {
+  return fc.oneof(...choices.map(([weight, arbitrary]) => ({ weight, arbitrary }))) as never
+}
+
 /** Text that is known to cause faults in parsers. */
 const NASTY = [
   '',
@@ -124,27 +133,27 @@ const NASTY = [
 ]
 
 /** A short text: a word, a hostile text, or any characters. */
-export const word: Arbitrary<string> = fc.oneof(
-  { weight: 3, arbitrary: fc.constantFrom('a', 'b', 'orders', 'orders.eu', 'x-1', 'agent-one', '1', '0') },
-  { weight: 3, arbitrary: fc.constantFrom(...NASTY) },
-  { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 12 }) },
-  { weight: 1, arbitrary: fc.string({ unit: 'grapheme', maxLength: 40 }) },
+export const word: Arbitrary<string> = weighted(
+  [3, fc.constantFrom('a', 'b', 'orders', 'orders.eu', 'x-1', 'agent-one', '1', '0')],
+  [3, fc.constantFrom(...NASTY)],
+  [1, fc.string({ unit: 'binary', maxLength: 12 })],
+  [1, fc.string({ unit: 'grapheme', maxLength: 40 })],
 )
 
 export const phrase: Arbitrary<string> = fc.array(word, { maxLength: 6 }).map((words) => words.join(''))
 
 /** Text for any place that accepts text: most of it is harmless. */
-export const anyText: Arbitrary<string> = fc.oneof(
-  { weight: 6, arbitrary: phrase.map((text) => text.toWellFormed()) },
-  { weight: 2, arbitrary: fc.constantFrom('some text', '{"a":1}', '[1,2]') },
-  { weight: 1, arbitrary: phrase },
+export const anyText: Arbitrary<string> = weighted(
+  [6, phrase.map((text) => text.toWellFormed())],
+  [2, fc.constantFrom('some text', '{"a":1}', '[1,2]')],
+  [1, phrase],
 )
 
 /** A number of repetitions: mostly small, sometimes large enough to show growth faster than linear. */
-const times = fc.oneof(
-  { weight: 6, arbitrary: fc.integer({ min: 0, max: 40 }) },
-  { weight: 3, arbitrary: fc.integer({ min: 100, max: 3_000 }) },
-  { weight: 1, arbitrary: fc.constantFrom(130, 10_000, 65_536, 200_000, 1_000_000) },
+const times = weighted(
+  [6, fc.integer({ min: 0, max: 40 })],
+  [3, fc.integer({ min: 100, max: 3_000 })],
+  [1, fc.constantFrom(130, 10_000, 65_536, 200_000, 1_000_000)],
 )
 
 const place = fc.double({ min: 0, max: 1, noNaN: true })
@@ -164,11 +173,7 @@ export function almost(grammar: Arbitrary<string>, ...units: readonly string[]):
   const given = units.length === 0 ? word : fc.constantFrom(...units)
   const pump = fc.record({ at: place, length: fc.integer({ min: 1, max: 24 }), own: fc.boolean(), unit: given, times })
   return fc
-    .tuple(
-      grammar,
-      fc.oneof({ weight: 6, arbitrary: untouched }, { weight: 1, arbitrary: edits }),
-      fc.oneof({ weight: 4, arbitrary: untouched }, { weight: 1, arbitrary: pump }),
-    )
+    .tuple(grammar, weighted([6, untouched], [1, edits]), weighted([4, untouched], [1, pump]))
     .map(([text, changes, pumped]) => {
       const edited = (changes ?? []).reduce(replaced, text)
       if (pumped === undefined) return [edited]

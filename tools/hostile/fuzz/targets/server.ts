@@ -2,6 +2,7 @@ import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
+import { weighted } from '../grammar/pieces.ts'
 import { a2aStep, registryStep } from '../grammar/requests/agents.ts'
 import { cloudEventStep } from '../grammar/requests/cloud-events.ts'
 import { managementStep } from '../grammar/requests/management.ts'
@@ -26,7 +27,7 @@ export const serverTargets = [
   serverTarget(
     'server-agents',
     'a running server: agents with arbitrary answers',
-    sessions(fc.oneof({ weight: 8, arbitrary: a2aStep }, { weight: 1, arbitrary: registryStep })),
+    sessions(weighted([8, a2aStep], [1, registryStep])),
   ),
   serverTarget(
     'server-management',

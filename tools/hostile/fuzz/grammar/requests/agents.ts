@@ -5,15 +5,15 @@ import type { HostileReply } from '../../server/hostile-agent.ts'
 import { agentReplyText, eventStreamText } from '../agents.ts'
 import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts'
 import { cardText, jsonRpc } from '../messages.ts'
-import { almost, phrase, word } from '../pieces.ts'
+import { almost, phrase, weighted, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
 import { headerValue, JSON_BODY, JSON_TYPE, plain, step } from './step.ts'
 
-const agentUrl = fc.oneof(
-  { weight: 6, arbitrary: fc.constant('{{agent}}') },
-  {
-    weight: 1,
-    arbitrary: fc.constantFrom(
+const agentUrl = weighted(
+  [6, fc.constant('{{agent}}')],
+  [
+    1,
+    fc.constantFrom(
       '{{agent}}/path?x',
       'http://127.0.0.1:1',
       'http://[::1]:1/',
@@ -23,58 +23,49 @@ const agentUrl = fc.oneof(
       '{{http}}/a2a/agent-two',
       'https://127.0.0.1:1',
     ),
-  },
+  ],
 )
-const agentId = fc.oneof(
-  { weight: 6, arbitrary: fc.constantFrom('agent-one', 'agent-two') },
-  { weight: 1, arbitrary: fc.constantFrom('a-3', 'none', '..', '%2e%2e', '__proto__', 'A') },
+const agentId = weighted(
+  [6, fc.constantFrom('agent-one', 'agent-two')],
+  [1, fc.constantFrom('a-3', 'none', '..', '%2e%2e', '__proto__', 'A')],
 )
 
-const registry = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: almost(cardText(agentUrl), ...JSON_UNITS).map((body): Shape => ({
+const registry = weighted(
+  [
+    3,
+    almost(cardText(agentUrl), ...JSON_UNITS).map((body): Shape => ({
       method: 'POST',
       path: '/agents/register',
       headers: [JSON_TYPE],
       body,
     })),
-  },
-  {
-    weight: 1,
-    arbitrary: fc
+  ],
+  [
+    1,
+    fc
       .tuple(
         fc.constantFrom('heartbeat', 'heartbeat', 'heartbeat', 'deregister'),
         almost(objectText({ agent_id: quoted(agentId) }), ...JSON_UNITS),
       )
       .map(([call, body]): Shape => ({ method: 'POST', path: `/agents/${call}`, headers: [JSON_TYPE], body })),
-  },
-  {
-    weight: 1,
-    arbitrary: fc
+  ],
+  [
+    1,
+    fc
       .tuple(fc.constantFrom('GET', 'GET', 'GET', 'DELETE', 'HEAD', 'OPTIONS'), fc.oneof(agentId, plain(phrase)))
       .map(([method, id]): Shape => ({ method, path: `/agents/${id}` })),
-  },
-  {
-    weight: 1,
-    arbitrary: fc
+  ],
+  [
+    1,
+    fc
       .tuple(
         plain(phrase),
-        fc.oneof(
-          { weight: 4, arbitrary: fc.constantFrom('', '&limit=1', '&limit=5') },
-          { weight: 1, arbitrary: plain(word).map((text) => `&limit=${text}`) },
-        ),
-        fc.oneof(
-          { weight: 4, arbitrary: fc.constantFrom('', '', '&cursor={{cursor}}') },
-          { weight: 1, arbitrary: plain(word).map((text) => `&cursor=${text}`) },
-        ),
+        weighted([4, fc.constantFrom('', '&limit=1', '&limit=5')], [1, plain(word).map((text) => `&limit=${text}`)]),
+        weighted([4, fc.constantFrom('', '', '&cursor={{cursor}}')], [1, plain(word).map((text) => `&cursor=${text}`)]),
       )
       .map(([tags, limit, cursor]): Shape => ({ method: 'GET', path: `/agents?skill_tags=${tags}${limit}${cursor}` })),
-  },
-  {
-    weight: 1,
-    arbitrary: agentId.map((id): Shape => ({ method: 'GET', path: `/a2a/${id}/.well-known/agent-card.json` })),
-  },
+  ],
+  [1, agentId.map((id): Shape => ({ method: 'GET', path: `/a2a/${id}/.well-known/agent-card.json` }))],
 )
 
 const configuration = objectText({
@@ -86,12 +77,7 @@ const a2aParams = objectText({
   reply: oneOfTexts('"{{reply}}"'),
   configuration,
 })
-const a2aMethod = quoted(
-  fc.oneof(
-    { weight: 6, arbitrary: fc.constantFrom('message/send', 'message/stream', 'tasks/get') },
-    { weight: 1, arbitrary: word },
-  ),
-)
+const a2aMethod = quoted(weighted([6, fc.constantFrom('message/send', 'message/stream', 'tasks/get')], [1, word]))
 
 const agentSend = objectText({
   name: oneOfTexts('"agent_send"'),
@@ -120,11 +106,11 @@ const pauses = fc.array(fc.constantFrom(0, 1, 5, 40), { maxLength: 3, size: 'sma
 
 /** A reply of a hostile agent, with right or wrong contents in a right or wrong form. */
 const hostileReply: Arbitrary<HostileReply> = fc.record({
-  status: fc.oneof(
-    { weight: 6, arbitrary: fc.constant('200 OK') },
-    {
-      weight: 1,
-      arbitrary: fc.constantFrom(
+  status: weighted(
+    [6, fc.constant('200 OK')],
+    [
+      1,
+      fc.constantFrom(
         '201 Created',
         '204 No Content',
         '302 Found',
@@ -138,13 +124,13 @@ const hostileReply: Arbitrary<HostileReply> = fc.record({
         '0 x',
         'x',
       ),
-    },
+    ],
   ),
-  headers: fc.oneof(
-    { weight: 4, arbitrary: fc.constantFrom(['Content-Type: application/json'], ['Content-Type: text/event-stream']) },
-    {
-      weight: 1,
-      arbitrary: fc.array(
+  headers: weighted(
+    [4, fc.constantFrom(['Content-Type: application/json'], ['Content-Type: text/event-stream'])],
+    [
+      1,
+      fc.array(
         fc.oneof(
           fc.constantFrom(
             'Content-Type: text/plain',
@@ -163,7 +149,7 @@ const hostileReply: Arbitrary<HostileReply> = fc.record({
         ),
         { maxLength: 3 },
       ),
-    },
+    ],
   ),
   framing: fc.constantFrom('length', 'length', 'chunked', 'close', 'longer', 'shorter', 'broken-chunks', 'none'),
   body: fc.oneof(
@@ -177,30 +163,30 @@ const hostileReply: Arbitrary<HostileReply> = fc.record({
 /** Calls that lead to an agent, and the agent's answers. */
 const a2a = fc
   .tuple(
-    fc.oneof(
-      {
-        weight: 4,
-        arbitrary: fc
+    weighted(
+      [
+        4,
+        fc
           .tuple(agentId, almost(jsonRpc(a2aMethod, a2aParams), ...JSON_UNITS))
           .map(([id, body]): Shape => ({ method: 'POST', path: `/a2a/${id}`, headers: JSON_BODY, body })),
-      },
-      {
-        weight: 2,
-        arbitrary: fc.tuple(agentId, plain(phrase)).map(([id, message]): Shape => ({
+      ],
+      [
+        2,
+        fc.tuple(agentId, plain(phrase)).map(([id, message]): Shape => ({
           method: 'GET',
           path: `/a2a/${id}/stream?message={{reply}}${message}`,
           headers: [['Accept', 'text/event-stream']],
         })),
-      },
-      {
-        weight: 3,
-        arbitrary: jsonRpc(oneOfTexts('"tools/call"'), fc.oneof(agentSend, agentQuery)).map((text): Shape => ({
+      ],
+      [
+        3,
+        jsonRpc(oneOfTexts('"tools/call"'), fc.oneof(agentSend, agentQuery)).map((text): Shape => ({
           method: 'POST',
           path: '/mcp',
           headers: JSON_BODY,
           body: [text],
         })),
-      },
+      ],
     ),
     hostileReply,
     fc.constantFrom(60, 200),

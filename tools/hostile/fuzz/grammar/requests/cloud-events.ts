@@ -5,7 +5,7 @@ import { CE_ROUTES } from '../../../../../packages/connector-cloudevents/src/rou
 import type { CeRoute } from '../../../../../packages/connector-cloudevents/src/routes/route.ts'
 import { JSON_UNITS, jsonText, listText } from '../json.ts'
 import { channelName, cloudEventJson } from '../messages.ts'
-import { almost, phrase, word } from '../pieces.ts'
+import { almost, phrase, weighted, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
 import { headerValue, step } from './step.ts'
 
@@ -35,10 +35,7 @@ function queryOf(routes: readonly CeRoute[]): Arbitrary<Query> {
   return fc.constantFrom(...routes).chain(({ name, method, query }) => {
     const required: readonly string[] = query.required ?? []
     const pairs = Object.keys(query.properties).map((parameter) => {
-      const value = fc.oneof(
-        { weight: 6, arbitrary: PARAMETERS[parameter] ?? fc.constantFrom('1', '2') },
-        { weight: 1, arbitrary: parameterValue },
-      )
+      const value = weighted([6, PARAMETERS[parameter] ?? fc.constantFrom('1', '2')], [1, parameterValue])
       const rate = required.includes(parameter) || parameter === 'channel' ? 9 : 1
       return fc.tuple(fc.constant(parameter), fc.option(value, { nil: undefined, freq: rate }))
     })
@@ -69,21 +66,19 @@ const BINARY = [
   ['ce-type', 't'],
 ] as const
 
-const cloudEvents = fc.oneof(
-  {
-    weight: 4,
-    arbitrary: fc
-      .tuple(sends, almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'))
-      .map(([{ route, query }, body]): Shape => ({
-        method: 'POST',
-        path: `/ce/${route}?${query}`,
-        headers: [['Content-Type', 'application/cloudevents+json']],
-        body,
-      })),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
+const cloudEvents = weighted(
+  [
+    4,
+    fc.tuple(sends, almost(cloudEventJson, ...JSON_UNITS, '"a1":1,')).map(([{ route, query }, body]): Shape => ({
+      method: 'POST',
+      path: `/ce/${route}?${query}`,
+      headers: [['Content-Type', 'application/cloudevents+json']],
+      body,
+    })),
+  ],
+  [
+    2,
+    fc
       .tuple(
         batches,
         almost(
@@ -98,10 +93,10 @@ const cloudEvents = fc.oneof(
         headers: [['Content-Type', 'application/cloudevents-batch+json']],
         body,
       })),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
+  ],
+  [
+    2,
+    fc
       .tuple(
         sends,
         almost(fc.oneof(jsonText, phrase), ...JSON_UNITS),
@@ -117,14 +112,11 @@ const cloudEvents = fc.oneof(
         headers: [...BINARY, ['Content-Type', type], ...more],
         body,
       })),
-  },
-  {
-    weight: 3,
-    arbitrary: others.map(({ route, method, query }): Shape => ({ method, path: `/ce/${route}?${query}` })),
-  },
-  {
-    weight: 2,
-    arbitrary: fc
+  ],
+  [3, others.map(({ route, method, query }): Shape => ({ method, path: `/ce/${route}?${query}` }))],
+  [
+    2,
+    fc
       .tuple(streams, fc.constantFrom(20, 100), fc.constantFrom('plain', 'stalled'))
       .map(([{ route, query }, patienceMs, manner]): Shape => ({
         method: 'GET',
@@ -133,7 +125,7 @@ const cloudEvents = fc.oneof(
         patienceMs,
         manner,
       })),
-  },
+  ],
 )
 
 export const cloudEventStep = step(cloudEvents)

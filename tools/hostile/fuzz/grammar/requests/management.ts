@@ -4,7 +4,7 @@ import type { Arbitrary } from 'fast-check'
 import type { HttpStep, RawStep } from '../../server/session.ts'
 import { JSON_UNITS } from '../json.ts'
 import { argumentsText, channelName } from '../messages.ts'
-import { almost, word } from '../pieces.ts'
+import { almost, weighted, word } from '../pieces.ts'
 import { TOOLS } from './mcp.ts'
 import type { Shape } from './step.ts'
 import { JSON_TYPE, step } from './step.ts'
@@ -132,8 +132,4 @@ const monitor = fc
     patienceMs: 60,
   }))
 
-export const managementStep: Arbitrary<HttpStep | RawStep> = fc.oneof(
-  { weight: 4, arbitrary: step(action) },
-  { weight: 2, arbitrary: step(read) },
-  { weight: 1, arbitrary: monitor },
-)
+export const managementStep: Arbitrary<HttpStep | RawStep> = weighted([4, step(action)], [2, step(read)], [1, monitor])

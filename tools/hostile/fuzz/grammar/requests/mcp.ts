@@ -3,7 +3,7 @@ import * as fc from 'fast-check'
 
 import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts'
 import { argumentsText, EVENT_METHODS, eventParams, jsonRpc, subscriptionText } from '../messages.ts'
-import { almost, word } from '../pieces.ts'
+import { almost, weighted, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
 import { headerValue, JSON_BODY, JSON_TYPE, step } from './step.ts'
 
@@ -25,11 +25,11 @@ const toolParams = fc.constantFrom(...Object.entries(TOOLS)).chain(([name, args]
   ),
 )
 
-export const mcpBody = fc.oneof(
-  { weight: 8, arbitrary: jsonRpc(oneOfTexts('"tools/call"'), toolParams) },
-  {
-    weight: 1,
-    arbitrary: jsonRpc(
+export const mcpBody = weighted(
+  [8, jsonRpc(oneOfTexts('"tools/call"'), toolParams)],
+  [
+    1,
+    jsonRpc(
       quoted(
         fc.oneof(
           fc.constantFrom(
@@ -45,14 +45,14 @@ export const mcpBody = fc.oneof(
       ),
       jsonText,
     ),
-  },
-  {
-    weight: 1,
-    arbitrary: jsonRpc(
+  ],
+  [
+    1,
+    jsonRpc(
       oneOfTexts('"initialize"'),
       objectText({ protocolVersion: oneOfTexts('"2025-11-25"', '"1"'), capabilities: jsonText, clientInfo: jsonText }),
     ),
-  },
+  ],
 )
 
 const WITH_TASKS = '{"extensions":{"io.modelcontextprotocol/tasks":{}},"elicitation":{}}'
@@ -118,24 +118,24 @@ const taskRequest = fc
     })),
   )
 
-const mcp = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: almost(mcpBody, ...JSON_UNITS).map((body): Shape => ({
+const mcp = weighted(
+  [
+    8,
+    almost(mcpBody, ...JSON_UNITS).map((body): Shape => ({
       method: 'POST',
       path: '/mcp',
       headers: JSON_BODY,
       body,
     })),
-  },
-  { weight: 3, arbitrary: statelessCall },
-  { weight: 1, arbitrary: taskRequest },
-  {
-    weight: 1,
-    arbitrary: fc
+  ],
+  [3, statelessCall],
+  [1, taskRequest],
+  [
+    1,
+    fc
       .constantFrom('GET', 'DELETE', 'OPTIONS', 'PUT')
       .map((method): Shape => ({ method, path: '/mcp', headers: [['Accept', 'text/event-stream']] })),
-  },
+  ],
 )
 
 export const mcpStep = step(mcp)
@@ -150,10 +150,10 @@ const eventsMeta = objectText({
 })
 
 /** Requests about events of `/mcp`, and about webhooks of `/ce`. */
-const events = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: fc.constantFrom(...EVENT_METHODS).chain((method) =>
+const events = weighted(
+  [
+    3,
+    fc.constantFrom(...EVENT_METHODS).chain((method) =>
       fc
         .tuple(
           almost(jsonRpc(oneOfTexts(JSON.stringify(method)), eventParams(eventsMeta)), ...JSON_UNITS),
@@ -168,25 +168,25 @@ const events = fc.oneof(
           manner: method === 'events/stream' ? manner : 'plain',
         })),
     ),
-  },
-  {
-    weight: 2,
-    arbitrary: almost(subscriptionText, ...JSON_UNITS).map((body): Shape => ({
+  ],
+  [
+    2,
+    almost(subscriptionText, ...JSON_UNITS).map((body): Shape => ({
       method: 'POST',
       path: '/ce/subscriptions',
       headers: [JSON_TYPE],
       body,
     })),
-  },
-  {
-    weight: 1,
-    arbitrary: fc
+  ],
+  [
+    1,
+    fc
       .tuple(
         fc.constantFrom('GET', 'DELETE', 'POST', 'PUT'),
         fc.constantFrom('', '/none', '/none/secret', '/secret', '/none/', '?x=1', '/..', '/%00'),
       )
       .map(([method, path]): Shape => ({ method, path: `/ce/subscriptions${path}`, headers: [JSON_TYPE] })),
-  },
+  ],
 )
 
 export const eventsStep = step(events)

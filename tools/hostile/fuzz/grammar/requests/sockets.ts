@@ -4,14 +4,14 @@ import type { Arbitrary } from 'fast-check'
 import type { RawStep } from '../../server/session.ts'
 import { cloudEventJson } from '../messages.ts'
 import type { Pieces } from '../pieces.ts'
-import { almost, phrase } from '../pieces.ts'
+import { almost, phrase, weighted } from '../pieces.ts'
 import { mcpBody } from './mcp.ts'
 import { headerValue, plain } from './step.ts'
 
-const line = fc.oneof(
-  {
-    weight: 2,
-    arbitrary: fc
+const line = weighted(
+  [
+    2,
+    fc
       .tuple(
         fc.constantFrom(
           'Host',
@@ -50,8 +50,8 @@ const line = fc.oneof(
         ),
       )
       .map((parts) => parts.join('')),
-  },
-  { weight: 1, arbitrary: phrase },
+  ],
+  [1, phrase],
 )
 
 const startLine = fc
@@ -107,12 +107,9 @@ export const rawStep: Arbitrary<RawStep> = fc.record({
   kind: fc.constant('raw' as const),
   listener: fc.constantFrom('http' as const, 'http' as const, 'api' as const),
   writes: fc.array(
-    fc.oneof(
-      {
-        weight: 4,
-        arbitrary: almost(rawRequest, 'GET /health HTTP/1.1\r\nHost: a\r\n\r\n', 'X: a\r\n', 'a', '\r\n', '1\r\na\r\n'),
-      },
-      { weight: 1, arbitrary: almost(phrase) },
+    weighted(
+      [4, almost(rawRequest, 'GET /health HTTP/1.1\r\nHost: a\r\n\r\n', 'X: a\r\n', 'a', '\r\n', '1\r\na\r\n')],
+      [1, almost(phrase)],
     ),
     { minLength: 1, maxLength: 4 },
   ) satisfies Arbitrary<Pieces[]>,

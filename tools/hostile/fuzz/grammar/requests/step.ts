@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import type { Arbitrary } from 'fast-check'
 
 import type { HttpStep, Manner } from '../../server/session.ts'
-import { phrase } from '../pieces.ts'
+import { phrase, weighted } from '../pieces.ts'
 
 /** Characters that a path or a header can hold unencoded. */
 export function plain(text: Arbitrary<string>): Arbitrary<string> {
@@ -67,16 +67,13 @@ const strangeHeaders = fc.array(
 )
 
 /** Mostly no such header, so that most requests pass. */
-const moreHeaders = fc.oneof(
-  { weight: 3, arbitrary: fc.constant<[string, string][]>([]) },
-  { weight: 1, arbitrary: strangeHeaders },
-)
+const moreHeaders = weighted([3, fc.constant<[string, string][]>([])], [1, strangeHeaders])
 
 const encoding = fc.constantFrom('utf8' as const, 'utf8' as const, 'utf8' as const, 'latin1' as const)
 
-const manner: Arbitrary<Manner> = fc.oneof(
-  { weight: 8, arbitrary: fc.constant('plain') },
-  { weight: 1, arbitrary: fc.constantFrom('stalled', 'halting', 'aborting', 'half-closed') },
+const manner: Arbitrary<Manner> = weighted(
+  [8, fc.constant('plain')],
+  [1, fc.constantFrom('stalled', 'halting', 'aborting', 'half-closed')],
 )
 
 /** The individual parts of a request. */
