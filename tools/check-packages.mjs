@@ -19,13 +19,13 @@ import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 
+import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import { formatMessage } from 'publint/utils'
 import { publint } from 'publint'
 
 import { CORE_TOOL_NAMES } from '../packages/testkit/src/mcp-tools.ts'
-import { typeProblems } from './check-packages-types.mjs'
 
 // The output of child processes is read as data. Some hosts force colors, even for a number.
 delete process.env['FORCE_COLOR']
@@ -47,6 +47,18 @@ function pack(packageFolder) {
     .filter((path) => /(^|\/)(test|out-tsc)\/|\.tsbuildinfo$|\.test\./.test(path))
   if (stray.length > 0) throw new Error(`${packageFolder} packs needless files: ${stray.join(', ')}`)
   return join(folder, filename)
+}
+
+/** Packages are ESM only: without `exports` support, and from CommonJS before Node 20.19, they cannot be loaded at all. */
+const UNSUPPORTED = new Set(['node10', 'node16-cjs'])
+
+/** Returns a line for each problem of the types as TypeScript users resolve them; none for a clean package. */
+async function typeProblems(tarball) {
+  const { types, problems } = await checkPackage(createPackageFromTarballData(readFileSync(tarball)))
+  if (types === false) return ['the package has no types']
+  return problems
+    .filter(({ resolutionKind }) => !UNSUPPORTED.has(resolutionKind))
+    .map(({ kind, entrypoint, resolutionKind }) => [kind, entrypoint, resolutionKind].filter(Boolean).join(' '))
 }
 
 /** The packages of a host that offers tools. */

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
 
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
@@ -87,6 +88,25 @@ export function start(command: string, args: readonly string[], { cwd, env }: Co
   return child
 }
 
+/**
+ * Resolves with the result of `find` for the first line of output that has one.
+ * @throws Error with the output if the command ends before
+ */
+export async function firstLine<T>(child: ChildProcess, find: (line: string) => T | undefined): Promise<T> {
+  if (child.stdout === null || child.stderr === null) throw new Error('the command has no output')
+  let output = ''
+  child.stderr.on('data', (chunk: Buffer) => (output += chunk.toString()))
+  for await (const line of createInterface({ input: child.stdout })) {
+    output += `${line}\n`
+    const found = find(line)
+    if (found === undefined) continue
+    // The end of the loop pauses the output, and a full pipe would block the command.
+    setImmediate(() => child.stdout?.resume())
+    return found
+  }
+  throw new Error(`${child.spawnargs.join(' ')} ended before it was ready\n${output}`)
+}
+
 /** Runs a command to its end. Returns its standard output; throws with all of its output if it fails. */
 export async function run(command: string, args: readonly string[], options: CommandOptions): Promise<string> {
   const child = start(command, args, options)
@@ -114,17 +134,12 @@ export function nodePackage(platform: string = process.platform, arch: string = 
   return `node-${platform === 'win32' ? 'win' : platform}-${arch}`
 }
 
-function older(a: string, b: string): number {
-  const [x, y] = [a.split('.').map(Number), b.split('.').map(Number)]
-  return (x[0] ?? 0) - (y[0] ?? 0) || (x[1] ?? 0) - (y[1] ?? 0) || (x[2] ?? 0) - (y[2] ?? 0)
-}
-
 /** Returns the newest version that begins with each of the given prefixes, such as 24 or 22.19. */
 export function newestOf(prefixes: readonly string[], available: readonly string[]): readonly string[] {
   return prefixes.map((prefix) => {
     const newest = available
       .filter((version) => version === prefix || version.startsWith(`${prefix}.`))
-      .sort(older)
+      .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
       .at(-1)
     if (newest === undefined) throw new Error(`There is no ${nodePackage()} ${prefix}. Choose one that npm has.`)
     return newest

@@ -1,12 +1,11 @@
 import { once } from 'node:events'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { createInterface } from 'node:readline'
 
 import { toolCall, toolResult } from '@signalbox/testkit/mcp-client'
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { nodePackage, run, start } from './environment.ts'
+import { firstLine, nodePackage, run, start } from './environment.ts'
 import type { RehearsalReport } from './report.ts'
 
 interface Installation {
@@ -60,27 +59,16 @@ export async function tryServer(installation: Installation, released: string): P
 
   const env = { ...installed.env, HTTP_PORT: '0', API_PORT: '0', STORE_PATH: join(installed.cwd, 'data') }
   const child = start(join(installed.cwd, 'node_modules/.bin/signalbox'), [], { cwd: installed.cwd, env })
-  let output = ''
-  child.stderr?.on('data', (chunk: Buffer) => {
-    output += chunk.toString()
-  })
-  if (child.stdout === null) throw new Error('signalbox has no output')
-  const lines = createInterface({ input: child.stdout })
-  const http = await new Promise<string>((resolve, reject) => {
-    lines.on('line', (line) => {
-      output += `${line}\n`
-      if (!line.includes('"signalbox ready"')) return
-      resolve((JSON.parse(line) as { http: string }).http)
-    })
-    child.once('exit', (code) => reject(new Error(`signalbox ended with ${code} before it was ready\n${output}`)))
-  })
+  const http = await firstLine(child, (line) =>
+    line.includes('"signalbox ready"') ? (JSON.parse(line) as { http: string }).http : undefined,
+  )
   await call(http, 'queue_send', { channel: 'rehearsal', body: `hello from ${node}` })
   const received = await call(http, 'queue_receive', { channel: 'rehearsal', max_messages: 1 })
   report.expect(`signalbox on Node ${node} returns what was sent`, received.includes(`hello from ${node}`), received)
   const exit = once(child, 'exit') as Promise<[number | null, string | null]>
   child.kill('SIGTERM')
   const [code, signal] = await exit
-  report.expect(`signalbox on Node ${node} ends with 0 on SIGTERM`, code === 0, `${code ?? signal}\n${output}`)
+  report.expect(`signalbox on Node ${node} ends with 0 on SIGTERM`, code === 0, String(code ?? signal))
 }
 
 /** Installs `@signalbox/connector-mcp` and an engine, and runs a host that mounts them and calls itself with the official client. */

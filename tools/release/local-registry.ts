@@ -1,10 +1,9 @@
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
-import { ordinaryEnvironment, run, start } from './environment.ts'
+import { firstLine, ordinaryEnvironment, run, start } from './environment.ts'
 
 /**
  * Installed into the temporary folder, not into the workspace: it has 321 packages and 65 MB for this purpose only. Its
@@ -46,19 +45,8 @@ export async function startLocalRegistry(folder: TemporaryFolder, uplink: string
   const env = ordinaryEnvironment()
   await run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error'], { cwd, env })
   const child = start(process.execPath, ['server.mjs'], { cwd, env })
-  let output = ''
-  child.stderr?.on('data', (chunk: Buffer) => {
-    output += chunk.toString()
+  return firstLine(child, (line) => {
+    const port = /^port (\d+)$/.exec(line)?.[1]
+    return port === undefined ? undefined : `http://127.0.0.1:${port}/`
   })
-  if (child.stdout === null) throw new Error('verdaccio has no output')
-  const lines = createInterface({ input: child.stdout })
-  const url = await new Promise<string>((resolve, reject) => {
-    lines.on('line', (line) => {
-      output += `${line}\n`
-      const port = /^port (\d+)$/.exec(line)?.[1]
-      if (port !== undefined) resolve(`http://127.0.0.1:${port}/`)
-    })
-    child.once('exit', (code) => reject(new Error(`verdaccio ended with ${code}\n${output}`)))
-  })
-  return url
 }

@@ -1,5 +1,5 @@
 import type { RehearsalReport } from './report.ts'
-import type { ReleaseClone, Versions } from './workspace.ts'
+import type { LockFile, ReleaseClone, Versions } from './workspace.ts'
 import { lockFileProblems, rangesFor, readLockFile, withDependents } from './workspace.ts'
 
 interface Rehearsal {
@@ -34,8 +34,8 @@ function newest(changelog: string): string {
   return `${changelog.split(/\n(?=## )/)[0]?.trim() ?? ''}\n`
 }
 
-/** Expects the registry to have every version of the manifests as its newest. */
-async function expectPublished({ clone, report, registry }: Rehearsal): Promise<void> {
+/** Expects the registry to have every version of the manifests as its newest, and the lock file to have its packages. */
+async function expectPublished({ clone, report, registry }: Rehearsal, lockBefore: LockFile): Promise<void> {
   const published = [...clone.versions().keys()].map(async (name) => {
     const response = await fetch(`${registry}${encodeURIComponent(name)}`)
     const { 'dist-tags': tags } = (await response.json()) as { 'dist-tags'?: { latest?: string } }
@@ -43,6 +43,12 @@ async function expectPublished({ clone, report, registry }: Rehearsal): Promise<
   })
   const wanted = [...clone.versions()].map(([name, version]) => `${name}@${version}`)
   report.expectSame('the registry has every version, as the newest', wanted, await Promise.all(published))
+  const problems = lockFileProblems(lockBefore, readLockFile(clone.path))
+  report.expect(
+    'the lock file keeps its packages and contains no address of a registry',
+    problems.length === 0,
+    problems.join(', '),
+  )
 }
 
 /**
@@ -72,13 +78,7 @@ export async function releaseEverything(rehearsal: Rehearsal): Promise<void> {
     const lines = clone.changelog(name).split('\n').length
     report.expect(`${name} has a changelog (${lines} lines)`, lines > 3)
   }
-  await expectPublished(rehearsal)
-  const problems = lockFileProblems(lockBefore, readLockFile(clone.path))
-  report.expect(
-    'the lock file keeps its packages and contains no address of a registry',
-    problems.length === 0,
-    problems.join(', '),
-  )
+  await expectPublished(rehearsal, lockBefore)
 }
 
 /** Commits a change of one package, releases, and expects that only this package and its dependents have new versions. */
@@ -132,11 +132,5 @@ export async function releaseChange(rehearsal: Rehearsal, change: ChangeRelease)
     const wanted = one === name ? subjectText : `## ${after.get(one)}`
     report.expect(`the changelog of ${one} has "${wanted}"`, entry.includes(wanted), entry)
   }
-  await expectPublished(rehearsal)
-  const problems = lockFileProblems(lockBefore, readLockFile(clone.path))
-  report.expect(
-    'the lock file keeps its packages and contains no address of a registry',
-    problems.length === 0,
-    problems.join(', '),
-  )
+  await expectPublished(rehearsal, lockBefore)
 }

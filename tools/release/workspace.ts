@@ -134,7 +134,7 @@ interface LockEntry {
 }
 
 /** The parts of `package-lock.json` that npm changes without a message. */
-interface LockFile {
+export interface LockFile {
   /** Every folder below a `node_modules` that is not a link. */
   readonly installed: ReadonlySet<string>
   /** Entries with the address of a registry, or any other URL. */
