@@ -4,8 +4,9 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join, posix } from 'node:path'
 import { text } from 'node:stream/consumers'
 
-import type { ArchivedFile } from './bundle.ts'
-import { unzip } from './bundle.ts'
+import { strFromU8, unzipSync } from 'fflate'
+
+import type { Files } from './bundle.ts'
 import { schemaProblems } from './server-json.ts'
 
 /** The parts of the manifest that the check reads. */
@@ -39,20 +40,24 @@ const EXACT_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
 
 /** Returns the problems of a bundle and of its registry entry, each as one line. */
 export function problemsOf(bundle: Buffer, entry: RegistryEntry): readonly string[] {
-  const files = new Map(unzip(bundle).map((file) => [file.path, file]))
-  const manifest = JSON.parse(files.get('manifest.json')?.content.toString() ?? '{}') as Manifest
+  const files: Files = unzipSync(bundle)
+  const manifest = JSON.parse(textOf(files['manifest.json']) || '{}') as Manifest
   return [...manifestProblems(manifest, files), ...importProblems(files), ...entryProblems(entry, manifest, bundle)]
 }
 
-function manifestProblems(manifest: Manifest, files: ReadonlyMap<string, ArchivedFile>): readonly string[] {
+function textOf(content: Uint8Array | undefined): string {
+  return content === undefined ? '' : strFromU8(content)
+}
+
+function manifestProblems(manifest: Manifest, files: Files): readonly string[] {
   const { server, user_config: settings, version } = manifest
   const problems: string[] = []
   if (manifest.manifest_version !== '0.3') problems.push('manifest_version must be 0.3')
   if (!/^[a-z0-9-]+$/.test(manifest.name)) problems.push(`name: ${manifest.name}`)
   if (!EXACT_VERSION.test(version)) problems.push(`version: ${version}`)
-  const icon = files.get(manifest.icon ?? '')?.content
-  if (icon?.toString('latin1', 1, 4) !== 'PNG') problems.push(`icon: ${manifest.icon} is not a PNG file of the bundle`)
-  if (!files.has(server.entry_point)) problems.push(`entry_point: the bundle has no ${server.entry_point}`)
+  if (!/^.PNG/.test(strFromU8(files[manifest.icon ?? '']?.subarray(0, 4) ?? new Uint8Array(), true)))
+    problems.push(`icon: ${manifest.icon} is not a PNG file of the bundle`)
+  if (!(server.entry_point in files)) problems.push(`entry_point: the bundle has no ${server.entry_point}`)
   const { args, env } = server.mcp_config
   if (args[0] !== `\${__dirname}/${server.entry_point}`) problems.push(`args do not start ${server.entry_point}`)
   for (const value of Object.values(env)) {
@@ -64,15 +69,13 @@ function manifestProblems(manifest: Manifest, files: ReadonlyMap<string, Archive
 }
 
 /** Every module must be in the bundle or in Node. */
-function importProblems(files: ReadonlyMap<string, ArchivedFile>): readonly string[] {
-  return [...files.values()]
-    .filter(({ path }) => path.endsWith('.js'))
-    .flatMap(({ path, content }) => {
-      const imports = content.toString().matchAll(/^(?:import|export) (?:[\w\s{},*$]+ from )?'([^']+)'/gm)
+function importProblems(files: Files): readonly string[] {
+  return Object.entries(files)
+    .filter(([path]) => path.endsWith('.js'))
+    .flatMap(([path, content]) => {
+      const imports = textOf(content).matchAll(/^(?:import|export) (?:[\w\s{},*$]+ from )?'([^']+)'/gm)
       return [...imports].flatMap(([, name = '']) => {
-        const isThere = name.startsWith('.')
-          ? files.has(posix.join(posix.dirname(path), name))
-          : name.startsWith('node:')
+        const isThere = name.startsWith('.') ? posix.join(posix.dirname(path), name) in files : name.startsWith('node:')
         return isThere ? [] : [`${path} imports ${name}, which the bundle does not have`]
       })
     })
@@ -94,7 +97,7 @@ function entryProblems(entry: RegistryEntry, manifest: Manifest, bundle: Buffer)
 
 /** Writes the files of a bundle to a folder, as a host does. Returns the program that the host starts. */
 export function unpack(bundle: Buffer, folder: string): string {
-  for (const { path, content } of unzip(bundle)) {
+  for (const [path, content] of Object.entries(unzipSync(bundle))) {
     mkdirSync(join(folder, dirname(path)), { recursive: true })
     writeFileSync(join(folder, path), content)
   }
