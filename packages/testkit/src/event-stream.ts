@@ -14,6 +14,8 @@ interface EventStreamOptions {
   /** The time-out of the answer's head, in milliseconds. */
   readonly headMs: number
   readonly onEvent: (event: EventSourceMessage) => void
+  /** Closes the stream. */
+  readonly signal?: AbortSignal
 }
 
 /** The answer was not a stream. */
@@ -45,11 +47,12 @@ export class EventStream {
   }
 
   /** Resolves with the head of the answer. Rejects with {@link NoStream}, or when the connection breaks or the head is late. */
-  static open(url: string, { method = 'GET', body, headers, headMs, onEvent }: EventStreamOptions) {
+  static open(url: string, { method = 'GET', body, headers, headMs, onEvent, signal }: EventStreamOptions) {
     return new Promise<EventStream>((resolve, reject) => {
       const outgoing = request(url, {
         method,
         agent: false,
+        ...(signal && { signal }),
         headers: {
           accept: 'text/event-stream',
           ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }),

@@ -190,8 +190,10 @@ export class RovingMcp {
   readonly #idle: { readonly client: McpClient; left: number }[] = []
   #closed = false
 
-  constructor(base: string) {
+  /** The signal closes the client. */
+  constructor(base: string, stopped?: AbortSignal) {
     this.#base = base
+    stopped?.addEventListener('abort', () => this.close(), { once: true })
   }
 
   /** @throws Refused, or another Error if there was no answer */

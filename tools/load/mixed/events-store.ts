@@ -45,7 +45,7 @@ export class EventsStoreLoad implements Load {
 
   async start(): Promise<void> {
     const { front, watch } = this.#scene
-    for (let i = 0; i < WRITERS; i++) this.#write(`w${i}`, new RovingMcp(front))
+    for (let i = 0; i < WRITERS; i++) this.#write(`w${i}`, new RovingMcp(front, this.#writers.stopped))
     for (let i = 0; i < FOLLOWERS; i++) {
       this.#positions[i] = 1
       watch.join(this.follows.kind, `${i}`)
@@ -55,7 +55,6 @@ export class EventsStoreLoad implements Load {
 
   #write(writer: string, mcp: RovingMcp): void {
     let [n, firstTriedAt] = [0, performance.now()]
-    this.#writers.stopped.addEventListener('abort', () => mcp.close(), { once: true })
     this.#writers.add(writer, { pauseMs: WRITE_PAUSE_MS, patient: true }, async () => {
       if (performance.now() - firstTriedAt > REPEAT_MS) [n, firstTriedAt] = [n + 1, performance.now()]
       await this.#append(`${writer}#${n}`, (args) => mcp.call('events_store_publish', args, CALL_MS))
@@ -74,21 +73,17 @@ export class EventsStoreLoad implements Load {
 
   /** Subscribes once, from the follower's current position. */
   async #follow(i: number): Promise<void> {
-    const { stopped } = this.#followers
     const from = `channel=${STORE}&events_store_type=4&events_store_value=${this.#positions[i]}`
     const stream = await EventStream.open(`${this.#scene.front}/ce/subscribe/events-store?${from}`, {
       headMs: CALL_MS,
+      signal: this.#followers.stopped,
       onEvent: ({ event, id, data }) => {
         if (event === 'error') return
         const frame = JSON.parse(data) as Frame
         this.#take(i, { body: bodyOf(frame), sequence: Number(id), timestamp: frame.time })
       },
     })
-    const close = (): void => stream.close()
-    stopped.addEventListener('abort', close, { once: true })
-    if (stopped.aborted) close()
     await stream.closed
-    stopped.removeEventListener('abort', close)
     await pause(10)
   }
 

@@ -60,8 +60,7 @@ export class QueueLoad implements Load {
   async start(): Promise<void> {
     const { front } = this.#scene
     for (let i = 0; i < SENDERS; i++) {
-      const mcp = new RovingMcp(front)
-      this.#senders.stopped.addEventListener('abort', () => mcp.close(), { once: true })
+      const mcp = new RovingMcp(front, this.#senders.stopped)
       const call: Send = (args) => mcp.call('queue_send', args, CALL_MS)
       this.#senders.add(`${i}`, { pauseMs: SEND_PAUSE_MS }, () => this.#send(call))
     }

@@ -38,8 +38,7 @@ export class RequestLoad implements Load {
     const { front } = this.#scene
     for (let i = 0; i < SUBSCRIBERS; i++) this.#subscribers.beside(() => this.#subscribe())
     for (let i = 0; i < CLIENTS; i++) {
-      const mcp = new RovingMcp(front)
-      this.#clients.stopped.addEventListener('abort', () => mcp.close(), { once: true })
+      const mcp = new RovingMcp(front, this.#clients.stopped)
       const call: ToolCall = (name, args) => mcp.call(name, args, GIVE_UP_MS)
       this.#clients.add(`${i}`, { pauseMs: PAUSE_MS, boundMs: TIMEOUT_S * 1000 }, () => this.#request(call))
     }
@@ -57,19 +56,15 @@ export class RequestLoad implements Load {
 
   /** Subscribes once and answers every request. */
   async #subscribe(): Promise<void> {
-    const { front } = this.#scene
-    const { stopped } = this.#subscribers
-    const stream = await EventStream.open(`${front}/ce/subscribe/${this.#type}?channel=${CHANNELS[this.#type]}`, {
+    const url = `${this.#scene.front}/ce/subscribe/${this.#type}?channel=${CHANNELS[this.#type]}`
+    const stream = await EventStream.open(url, {
       headMs: CALL_MS,
+      signal: this.#subscribers.stopped,
       onEvent: ({ event, data }) => {
         if (event !== 'error') this.#answer(JSON.parse(data) as Frame)
       },
     })
-    const close = (): void => stream.close()
-    stopped.addEventListener('abort', close, { once: true })
-    if (stopped.aborted) close()
     await stream.closed
-    stopped.removeEventListener('abort', close)
   }
 
   #answer(frame: Frame): void {
