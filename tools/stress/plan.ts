@@ -39,6 +39,22 @@ export const PARTS: readonly StressPart[] = [
     share: 1,
     command: (seconds) => ['soak', '--', 'certificate-rotation', '--seconds', String(Math.ceil(seconds))],
   },
+  {
+    name: 'agent-streams',
+    share: 1,
+    command: (seconds) => {
+      const sizes = ['--streams', '500', '--mebibytes', String(Math.ceil(seconds / 2)), '--rate', '1']
+      return ['soak', '--', 'agent-streams', ...sizes]
+    },
+  },
+  {
+    name: 'webhooks',
+    share: 1,
+    command: (seconds) => {
+      const round = String(Math.ceil(seconds / 4))
+      return ['soak', '--', 'webhooks', '--subscriptions', '2000', '--rounds', '1', '--seconds', round]
+    },
+  },
   { name: 'idle-connections', share: 2, command: () => ['soak', '--', 'idle-connections', '--connections', '3000'] },
   { name: 'attack', share: 3, command: () => ['attack', '--', '--quick'] },
 ]
