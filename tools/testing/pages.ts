@@ -4,10 +4,11 @@ import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline'
 import type { Readable, Writable } from 'node:stream'
 import { promisify } from 'node:util'
 
+import { startSignalbox } from '@signalbox/testkit/signalbox-server'
+import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { until } from '@signalbox/testkit/until'
 
 export const ROOT = join(import.meta.dirname, '../..')
@@ -36,23 +37,12 @@ export interface Addresses {
 }
 
 /** Starts a server as `npm start` does, on free ports and with a separate store, until the stack is disposed of. */
-export async function startServer(stack: AsyncDisposableStack, env: NodeJS.ProcessEnv = {}): Promise<Addresses> {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-page-'))
-  stack.defer(() => rmSync(folder, { recursive: true, force: true }))
-  const server = spawn(process.execPath, ['--conditions=@signalbox/source', 'apps/server/scripts/start.js'], {
-    cwd: ROOT,
-    env: { ...process.env, HTTP_PORT: '0', API_PORT: '0', STORE_PATH: join(folder, 'store'), ...env },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const gone = once(server, 'exit')
-  stack.defer(async () => {
-    server.kill('SIGTERM')
-    await gone
-  })
-  for await (const line of createInterface({ input: server.stdout })) {
-    if (line.includes('"signalbox ready"')) return JSON.parse(line) as Addresses
-  }
-  throw new Error('the server ended before it was ready')
+export async function startServer(
+  stack: AsyncDisposableStack,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Addresses> {
+  const folder = stack.use(await TemporaryFolder.create('page'))
+  return stack.use(await startSignalbox({ storePath: folder.join('store'), instrumented: false, env }))
 }
 
 /** A separate broker for the examples of a page, which replaces the default addresses by its own. */
@@ -190,8 +180,7 @@ export class PastedShell implements AsyncDisposable {
  * is disposed of. It needs a tenth of the CPU time of a process.
  */
 export async function startInProcess(stack: AsyncDisposableStack): Promise<Addresses> {
-  const path = mkdtempSync(join(tmpdir(), 'signalbox-page-'))
-  stack.defer(() => rmSync(path, { recursive: true, force: true }))
+  const { path } = stack.use(await TemporaryFolder.create('page'))
   const { createConfig, startServer: startHere } = await import('signalbox')
   const server = await startHere(
     createConfig({ log: { level: 'silent' }, http: { port: 0 }, api: { port: 0 }, store: { path } }),
