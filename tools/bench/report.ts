@@ -4,7 +4,7 @@ import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-import { median, quantile } from '@signalbox/testkit/figures'
+import { markdownTable, median, quantile } from '@signalbox/testkit/figures'
 import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
 
 import type { Goal, Measure } from './row.ts'
@@ -82,15 +82,16 @@ export function markdown(report: Report): string {
       .map(([name, version]) => `${name} ${version}`)
       .join(' · '),
     '',
-    `| goal |${several ? ' subject |' : ''} median | range | must | aim | verdict |`,
-    `|---|${several ? '---|' : ''}---|---|---|---|---|`,
-    ...report.measures.map(({ name, subject, median: value, samples, goal, unit: ownUnit = '', verdict: result }) => {
-      const range = `${figure(quantile(samples, 0))}–${figure(quantile(samples, 1))}`
-      const { must = '–', aim = '–', unit = ownUnit } = goal ?? {}
-      const shown = `**${figure(value)}${unit === '×' ? '×' : ` ${unit}`}**`
-      const cells = [name, ...(several ? [subject] : []), shown, range, must, aim]
-      return `| ${[...cells, result === 'missed' ? '**missed**' : result].join(' | ')} |`
-    }),
+    ...markdownTable(
+      ['goal', ...(several ? ['subject'] : []), 'median', 'range', 'must', 'aim', 'verdict'],
+      report.measures.map(({ name, subject, median: value, samples, goal, unit: ownUnit = '', verdict: result }) => {
+        const range = `${figure(quantile(samples, 0))}–${figure(quantile(samples, 1))}`
+        const { must = '–', aim = '–', unit = ownUnit } = goal ?? {}
+        const shown = `**${figure(value)}${unit === '×' ? '×' : ` ${unit}`}**`
+        const cells = [name, ...(several ? [subject] : []), shown, range, String(must), String(aim)]
+        return [...cells, result === 'missed' ? '**missed**' : result]
+      }),
+    ),
     '',
     'Made of (medians):',
     '',

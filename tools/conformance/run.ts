@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import { createBroker } from '@signalbox/broker-core'
 import { brokerTaskStore } from '@signalbox/connector-mcp'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { markdownTable } from '@signalbox/testkit/figures'
 import { serveHttp } from '@signalbox/testkit/loopback'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -93,7 +94,8 @@ export function summary(reports: readonly ScenarioReport[]): string {
   const rows = reports.map(({ scenario, passed, known, warnings, problems }) => {
     const checks = passed + known.length + problems.length
     const { name, subject, suite, version } = scenario
-    return `| ${subject} | ${suiteVersion(suite)} | ${version} | ${name} | ${passed}/${checks} | ${warnings.length} | ${problems.length === 0 ? (known.length === 0 ? 'passed' : 'known failures') : 'FAILED'} |`
+    const result = problems.length > 0 ? 'FAILED' : known.length > 0 ? 'known failures' : 'passed'
+    return [subject, suiteVersion(suite), version, name, `${passed}/${checks}`, String(warnings.length), result]
   })
   const notes = reports.flatMap(({ scenario, known, warnings, problems }) => [
     ...problems.map((text) => `- FAILED ${scenario.version} ${scenario.name}: ${text}`),
@@ -101,9 +103,7 @@ export function summary(reports: readonly ScenarioReport[]): string {
     ...warnings.map((text) => `- warning ${scenario.version} ${scenario.name}: ${text}`),
   ])
   return [
-    '| subject | suite | revision | scenario | passed | warnings | result |',
-    '| --- | --- | --- | --- | --- | --- | --- |',
-    ...rows,
+    ...markdownTable(['subject', 'suite', 'revision', 'scenario', 'passed', 'warnings', 'result'], rows),
     '',
     ...notes,
     '',

@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { request as httpRequest } from 'node:http'
 import { fileURLToPath } from 'node:url'
 
-import { commandLine, conclude, number } from '@signalbox/testkit/command-line'
+import { commandLine, conclude, number, print } from '@signalbox/testkit/command-line'
 import { askJson } from '@signalbox/testkit/loopback'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import { scrape, total } from '@signalbox/testkit/prometheus'
@@ -25,7 +25,6 @@ const TICK_MS = 50
 const WARM_UP: Order = { events: 500, bytes: EVENT_BYTES }
 
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
-const print = (line: string) => void process.stdout.write(`${line}\n`)
 const problems: string[] = []
 
 /** Returns the resident memory of a process, in MiB, as the kernel counts it. */

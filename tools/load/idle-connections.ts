@@ -2,15 +2,13 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 
-import { commandLine, conclude, number, progress } from '@signalbox/testkit/command-line'
+import { commandLine, conclude, number, print, progress } from '@signalbox/testkit/command-line'
 import type { Spread } from '@signalbox/testkit/figures'
 import { spreadOf, spreadText } from '@signalbox/testkit/figures'
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-
-const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 /** Opens idle connections, and more than a server may have. */
 export async function main(args: string[]): Promise<void> {

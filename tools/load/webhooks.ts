@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { commandLine, number, progress } from '@signalbox/testkit/command-line'
+import { commandLine, number, print, progress } from '@signalbox/testkit/command-line'
 import type { Spread } from '@signalbox/testkit/figures'
 import { quantile, spreadOf, spreadText } from '@signalbox/testkit/figures'
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
@@ -10,8 +10,6 @@ import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { eventually } from '@signalbox/testkit/until'
-
-const print = (line: string) => void process.stdout.write(`${line}\n`)
 
 /** Delivers to many subscriptions while some endpoints fail. */
 export async function main(args: string[]): Promise<void> {

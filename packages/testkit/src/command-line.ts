@@ -80,9 +80,14 @@ export function commandLine<const O extends Options>(
   return { values: Object.fromEntries(values) as CommandLine<O>['values'], positionals }
 }
 
+/** Prints a line of the result. */
+export function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}
+
 /** Prints the problems of a run, and makes the process exit with 1 if there are any. */
 export function conclude(problems: readonly string[]): void {
-  for (const problem of problems) process.stdout.write(`! ${problem}\n`)
+  for (const problem of problems) print(`! ${problem}`)
   if (problems.length > 0) process.exitCode = 1
 }
 

@@ -33,6 +33,11 @@ export function spreadText({ p50, p99, max }: Spread, digits = 2): string {
   return `p50 ${p50.toFixed(digits)} ms, p99 ${p99.toFixed(digits)} ms, max ${max.toFixed(digits)} ms`
 }
 
+/** Returns the lines of a table in Markdown. */
+export function markdownTable(head: readonly string[], rows: readonly (readonly string[])[]): readonly string[] {
+  return [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.join(' | ')} |`)
+}
+
 /** Returns lines of columns; the first column is left-aligned, the others right-aligned. */
 export function table(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = (rows[0] ?? []).map((_, i) => Math.max(...rows.map((row) => row[i]?.length ?? 0)))
