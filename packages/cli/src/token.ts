@@ -48,7 +48,7 @@ export async function tokenCommand({ line, io }: CommandCall): Promise<void> {
     )
   }
   const key = openKey(folder)
-  const token = await new SignJWT({ ClientID: clientId, ...(roles.length > 0 ? { roles } : {}) })
+  const token = await new SignJWT({ ClientID: clientId, roles: roles.length > 0 ? roles : undefined })
     .setProtectedHeader({ alg: 'ES256' })
     .setIssuedAt()
     .setExpirationTime(Math.floor(Date.now() / 1000) + seconds)

@@ -111,7 +111,7 @@ async function sendAnswer(
 ): Promise<void> {
   const { source, type, transport } = context
   const body = eventText({ id: crypto.randomUUID(), source, type, channel }, contentOf(reply, undefined))
-  const query = { request_id: requestId, ...(rejected ? { is_error: true } : {}) }
+  const query = { request_id: requestId, is_error: rejected ? true : undefined }
   // An answer is sent even while the client closes: the requester waits for it.
   const call = eventCall('/ce/send/response', body, query, new AbortController().signal)
   await callCe(transport, { ...call, repeatable: true })

@@ -141,7 +141,7 @@ export class Store<Output = unknown, Input = Output> {
   #request(from: StoreStart, position: number | undefined, group?: string, durable = false): StreamRequest {
     return {
       path: '/ce/subscribe/events-store',
-      query: { channel: this.#channel.name, group, ...(durable && { durable: 'true' }), ...startQuery(from) },
+      query: { channel: this.#channel.name, group, durable: durable ? 'true' : undefined, ...startQuery(from) },
       headers: position === undefined ? {} : { 'Last-Event-ID': String(position) },
     }
   }

@@ -124,7 +124,7 @@ export class Transport {
       headers,
       signal,
       redirect: 'error',
-      ...(call.body === undefined ? {} : { body: call.body }),
+      body: call.body ?? null,
     })
   }
 

@@ -11,7 +11,7 @@ export interface AgentFilter {
    * Selects agents whose `agent_id` comes after this one. The id need not be registered.
    * @default from the first agent
    */
-  readonly after?: string
+  readonly after?: string | undefined
 }
 
 /**
@@ -41,7 +41,7 @@ export interface AgentRequestOptions {
    * Time within which the agent must answer, in ms; above 0. Values over the gateway's MaxTimeoutSeconds are capped.
    * @default the gateway's DefaultTimeoutSeconds
    */
-  readonly timeoutMs?: number
+  readonly timeoutMs?: number | undefined
   /** The method in the envelope. The agent may get the request in the version of A2A that it speaks. */
   readonly method: string
   /** Number of brokers that the call passed before this one. */

@@ -84,7 +84,7 @@ export class ServerCard {
           {
             type: 'streamable-http',
             url: `${base}${path}`,
-            ...(token ? { headers: [AUTHORIZATION] } : {}),
+            headers: token ? [AUTHORIZATION] : undefined,
             supportedProtocolVersions: SUPPORTED_VERSIONS,
           },
         ],

@@ -292,8 +292,8 @@ export class ChannelRegistry {
       outgoingBytes,
       subscribers,
       lastActivity: subscribers > 0 ? this.#now() : channel.lastActivity,
-      ...(type === 'queues' ? { queue: queueState(channel) } : {}),
-      ...(type === 'events_store' ? { eventsStore: eventsStoreState(channel) } : {}),
+      queue: type === 'queues' ? queueState(channel) : undefined,
+      eventsStore: type === 'events_store' ? eventsStoreState(channel) : undefined,
     }
   }
 }

@@ -11,9 +11,9 @@ import { RegistryError } from './errors.ts'
 /** The registration that a heartbeat or a deregistration means. Both absent: the agent as a whole. */
 export interface RegistrationName {
   /** The `instance_id` of the registration. */
-  readonly instanceId?: string
+  readonly instanceId?: string | undefined
   /** The `url` of the registration. */
-  readonly url?: string
+  readonly url?: string | undefined
 }
 
 /** Returns true if the name is that of the agent as a whole. */

@@ -264,13 +264,13 @@ export class AgentRegistry implements AsyncDisposable {
             account,
             revision: randomUUID(),
             lastSeenMs: now,
-            ...(since === undefined ? {} : { since }),
+            since,
           }
           return { entry: recordEntry(entry), written: entry }
         })
         await this.#log.applied(sequence)
         if (this.#limit.isExcess(agentId, sequence)) throw this.#limit.refusal()
-        return new AgentEntry({ since: sequence, ...written }, sequence).card
+        return new AgentEntry({ ...written, since: written.since ?? sequence }, sequence).card
       } finally {
         share.release()
         place.release()
@@ -363,9 +363,9 @@ export class AgentRegistry implements AsyncDisposable {
     const { clientId, address } = caller
     const detail = {
       clientId,
-      ...(agentId !== undefined && isAgentId(agentId) ? { agentId } : {}),
-      ...(isInstanceId(instanceId) ? { instanceId } : {}),
-      ...(address === undefined ? {} : { address }),
+      agentId: agentId !== undefined && isAgentId(agentId) ? agentId : undefined,
+      instanceId: isInstanceId(instanceId) ? instanceId : undefined,
+      address,
     }
     return this.#reports.counted(op, detail, async () => {
       if (this.#closed !== undefined) throw new RegistryError('SHUTTING_DOWN', 'the registry is closed; try again')

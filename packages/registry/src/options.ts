@@ -9,13 +9,13 @@ export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expir
 
 export interface OperationDetail {
   /** Absent when the call named no valid agent_id. */
-  readonly agentId?: string
+  readonly agentId?: string | undefined
   /** Absent when the call named no instance. */
-  readonly instanceId?: string
+  readonly instanceId?: string | undefined
   /** The ClientID of the caller; absent on `expire`. */
   readonly clientId?: string
   /** The caller's network address; absent when the caller had none. */
-  readonly address?: string
+  readonly address?: string | undefined
   /** The code of an error: one of the registry or of the Broker, or INTERNAL. */
   readonly code?: string
 }
@@ -92,11 +92,11 @@ export interface RegistryCaller {
    * The account that the caller's agents count against: `client:{ClientID}`, or `address:{network}` while
    * callers are anonymous. @default client:{clientId}
    */
-  readonly account?: string
+  readonly account?: string | undefined
   /** `true` for a caller with the role Admin, which may act on the agents of other owners. @default false */
   readonly admin?: boolean
   /** The caller's network address, for the audit log. */
-  readonly address?: string
+  readonly address?: string | undefined
 }
 
 /** A change of the registry, made on any node. */
@@ -123,5 +123,5 @@ export interface AgentFilter {
    * Lists only agents whose `agent_id` follows this one in order; it need not be registered. @default from
    * the first
    */
-  readonly after?: string
+  readonly after?: string | undefined
 }

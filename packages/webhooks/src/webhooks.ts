@@ -179,16 +179,15 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
     const { account = owner, endpoint } = input
     await this.#handshakes.run(account, endpoint, () => this.#policy.check(endpoint, account))
     return this.#change(id, (record) => {
-      const { expiresMs: _end, reason: _reason, ...rest } = record
-      const { expiresMs } = input
       const [last] = record.secrets
       const opened = last && this.#box.open(last.sealed, id)
       const same = opened !== undefined && Buffer.from(opened).equals(secret)
       return {
-        ...rest,
+        ...record,
         state: record.state === 'disabled' ? 'active' : record.state,
         secrets: same ? record.secrets : withNewest(record, this.#box.seal(secret, id)),
-        ...(expiresMs === undefined ? {} : { expiresMs }),
+        expiresMs: input.expiresMs,
+        reason: undefined,
       }
     })
   }
@@ -221,14 +220,14 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
         channel,
         endpoint: url.href,
         format: format.name,
-        ...(filter === undefined ? {} : { filter }),
-        ...(notes === undefined ? {} : { notes }),
+        filter,
+        notes,
         ordered,
         secrets: [{ sealed: this.#box.seal(secret, id) }],
         state: 'active',
         createdMs: Date.now(),
-        ...(expiresMs === undefined ? {} : { expiresMs }),
-        ...(ratePerMinute === undefined ? {} : { ratePerMinute }),
+        expiresMs,
+        ratePerMinute,
       }
       const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [] }
       const known = await this.#stored.add(id, record, cursor, last)

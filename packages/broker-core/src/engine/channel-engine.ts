@@ -28,24 +28,28 @@ export interface ChannelState {
   readonly subscribers: number
   /** The time of the last message in or out, or the last time with a subscriber, in ms since the epoch; 0 is never. */
   readonly lastActivity: number
-  readonly queue?: {
-    /** Messages that are deliverable now. */
-    readonly waiting: number
-    readonly delayed: number
-    /** Leased messages. */
-    readonly inFlight: number
-    readonly bytes: number
-    /** Messages that moved from this queue to a dead-letter queue since its creation. */
-    readonly deadLettered: number
-    readonly expired: number
-  }
-  readonly eventsStore?: {
-    /** The sequence of the first stored entry; 0 when empty. */
-    readonly firstSequence: number
-    readonly lastSequence: number
-    readonly entries: number
-    readonly bytes: number
-  }
+  readonly queue?:
+    | {
+        /** Messages that are deliverable now. */
+        readonly waiting: number
+        readonly delayed: number
+        /** Leased messages. */
+        readonly inFlight: number
+        readonly bytes: number
+        /** Messages that moved from this queue to a dead-letter queue since its creation. */
+        readonly deadLettered: number
+        readonly expired: number
+      }
+    | undefined
+  readonly eventsStore?:
+    | {
+        /** The sequence of the first stored entry; 0 when empty. */
+        readonly firstSequence: number
+        readonly lastSequence: number
+        readonly entries: number
+        readonly bytes: number
+      }
+    | undefined
 }
 
 /** A channel by its type and name. */

@@ -6,9 +6,9 @@ export interface SubscribeOptions {
    * The consumer group: each message goes to one subscriber of the group. Without a group, the subscriber gets every
    * message.
    */
-  readonly group?: string
+  readonly group?: string | undefined
   /** Closes the subscription when aborted. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 /** The options of a subscription to an events store. */

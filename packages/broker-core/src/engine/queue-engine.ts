@@ -35,14 +35,14 @@ export interface ReceiveOptions extends ResultLimit {
   readonly leaseMs: number
   /** The ClientID of the receiver. Only the same ClientID may settle the delivery. */
   readonly clientId: string
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
 }
 
 export interface PeekOptions extends ResultLimit {
   /** The maximum number of messages, at least 1. */
   readonly maxMessages: number
   /** The first sequence to show, at least 1. @default the first message of the queue */
-  readonly fromSequence?: number
+  readonly fromSequence?: number | undefined
 }
 
 export interface SettleResult {

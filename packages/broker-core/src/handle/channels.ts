@@ -37,7 +37,7 @@ export interface ChannelPageInput extends ChannelFilter {
 export interface ChannelPage {
   readonly channels: readonly ChannelInfo[]
   /** The cursor of the next page; absent on the last page. */
-  readonly nextCursor?: string
+  readonly nextCursor?: string | undefined
   /** The number of channels on all pages. */
   readonly total: number
   /** The number of channels on later pages. */
@@ -81,7 +81,7 @@ export class Channels {
         channels: await this.#states(page),
         total: all.length,
         left: rest.length - page.length,
-        ...(more ? { nextCursor: cursorOfChannel(last) } : {}),
+        nextCursor: more ? cursorOfChannel(last) : undefined,
       }
     })
   }

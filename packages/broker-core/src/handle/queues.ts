@@ -145,7 +145,7 @@ export class Queues {
           waitMs,
           leaseMs,
           clientId: access.caller.clientId,
-          ...(until ? { signal: until } : {}),
+          signal: until,
         })
       const deliveries = await (waitMs > 0
         ? this.#waiting(channel, () =>
@@ -250,14 +250,10 @@ export class Queues {
     const access = this.#access
     return access.run('peek', 'queues', channel, async () => {
       access.channel('peek', 'queues', channel)
-      const { maxMessages = 1, fromSequence, ...limit } = input
+      const { maxMessages = 1, fromSequence } = input
       assertInteger('maxMessages', maxMessages, 1)
       if (fromSequence !== undefined) assertInteger('fromSequence', fromSequence, 1)
-      return access.engine.queues.peek(channel, {
-        ...limit,
-        maxMessages,
-        ...(fromSequence === undefined ? {} : { fromSequence }),
-      })
+      return access.engine.queues.peek(channel, { ...input, maxMessages })
     })
   }
 

@@ -90,5 +90,5 @@ export async function pauseAfter(
   { signal, backoff: { firstMs, longestMs } = STEADY, ref = true }: PauseOptions,
 ): Promise<void> {
   const pauseMs = Math.min(firstMs * 2 ** Math.min(failures - 1, 20), longestMs)
-  await delay(pauseMs, undefined, { ref, ...(signal && { signal }) }).catch(() => {})
+  await delay(pauseMs, undefined, { ref, signal }).catch(() => {})
 }

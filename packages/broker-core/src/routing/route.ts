@@ -229,8 +229,8 @@ class Journey {
       reason,
       detail,
       message,
-      ...(to ? { to } : {}),
-      ...(error?.code ? { code: error.code } : {}),
+      to,
+      code: error?.code,
     }
     this.#sender.observers.routingFailed(failure, this.#sender.caller)
   }

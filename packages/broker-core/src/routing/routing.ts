@@ -61,12 +61,12 @@ export interface RoutingFailure {
   readonly rule: number
   readonly from: RoutingPlace
   /** The target, if the failure concerns one target. */
-  readonly to?: RoutingPlace
+  readonly to?: RoutingPlace | undefined
   readonly reason: RoutingFailureReason
   /** A description for a person. */
   readonly detail: string
   /** The engine's error code, with reason `engine`. */
-  readonly code?: BrokerErrorCode
+  readonly code?: BrokerErrorCode | undefined
   /** The message that was not copied. */
   readonly message: OutgoingMessage
 }

@@ -13,10 +13,7 @@ async function put(
   body: string,
   expectLastOfKey?: number,
 ): Promise<number> {
-  const { sequence } = await engine.eventsStore.append(
-    store,
-    storedEvent(body, { key, ...(expectLastOfKey === undefined ? {} : { expectLastOfKey }) }),
-  )
+  const { sequence } = await engine.eventsStore.append(store, storedEvent(body, { key, expectLastOfKey }))
   return sequence
 }
 

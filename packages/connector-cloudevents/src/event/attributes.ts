@@ -126,7 +126,7 @@ export function tooManyAttributes(): Error {
 
 /** Returns the error for an invalid CloudEvent. */
 export function invalidEvent(reason: string, attribute?: string): CeError {
-  return new CeError('EVENT_INVALID', `invalid CloudEvent: ${reason}`, attribute === undefined ? {} : { attribute })
+  return new CeError('EVENT_INVALID', `invalid CloudEvent: ${reason}`, { attribute })
 }
 
 /** Matches the usual spellings of the formats in CloudEvents. Other values may be valid too. */

@@ -66,10 +66,10 @@ async function create(
     channel,
     endpoint: sink,
     format: CE_PUSH_FORMATS[mode].name,
-    ...(filter === undefined ? {} : { filter }),
-    ...(ordered === undefined ? {} : { ordered }),
-    ...(start === undefined ? {} : { start }),
-    ...(secret === undefined ? {} : { secret }),
+    filter,
+    ordered,
+    start,
+    secret,
   })
   return { status: 201, text: JSON.stringify(shapeOf(created.subscription, created.secret)) }
 }

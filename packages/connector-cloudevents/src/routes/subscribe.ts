@@ -141,7 +141,7 @@ async function subscribe(
   type: SubscriptionInfo['type'],
   query: CommonQuery,
   { account, broker, exchange, identity, signal, environment }: CeRouteCall,
-  begin: (feed: Feed, options: { group?: string; signal: AbortSignal }) => Promise<Subscription>,
+  begin: (feed: Feed, options: { group: string | undefined; signal: AbortSignal }) => Promise<Subscription>,
 ): Promise<undefined> {
   const { options, flusher, subscriptions } = environment
   const refusal = exchange.hold?.toStream()
@@ -158,7 +158,7 @@ async function subscribe(
     })
     let subscription: Subscription
     try {
-      subscription = await begin(feed, { signal, ...(query.group === undefined ? {} : { group: query.group }) })
+      subscription = await begin(feed, { signal, group: query.group })
     } catch (error) {
       feed.end()
       throw error

@@ -67,8 +67,8 @@ export async function subscribeEndpoint(
     endpoint: delivery.url,
     secret: delivery.secret,
     notes: notesOf(type),
-    ...(start === undefined ? {} : { start: start.position.next }),
-    ...(expiresMs === undefined ? {} : { expiresMs }),
+    start: start?.position.next,
+    expiresMs,
   })
   const refreshBefore = subscription.expiresMs === undefined ? null : isoTime(subscription.expiresMs)
   if (start === undefined) return { id, refreshBefore, cursor: null, truncated: false }

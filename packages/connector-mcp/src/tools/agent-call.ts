@@ -56,7 +56,7 @@ export async function forward(
         callerGone: context.callerGone,
         hold: context.hold,
         acceptOnly: !blocking,
-        ...(timeoutSeconds === undefined ? {} : { timeoutMs: milliseconds(timeoutSeconds) }),
+        timeoutMs: timeoutSeconds === undefined ? undefined : milliseconds(timeoutSeconds),
       }),
     )
     if (blocking || !reply.executed) {

@@ -53,17 +53,16 @@ export function agentSend(agents: AgentDirectory): Tool {
     ownTimeout: true,
     onTask: agentTaskHandling(agents),
     run({ agent_id, message, blocking = true, context_id, timeout_seconds }, context) {
-      const conversation = context_id === undefined ? {} : { contextId: context_id }
       const params = {
         message: {
           kind: 'message',
           role: 'user',
           messageId: randomUUID(),
           parts: [{ kind: 'text', text: message }],
-          ...conversation,
+          contextId: context_id,
         },
-        ...conversation,
-        configuration: { blocking, ...(timeout_seconds === undefined ? {} : { timeout: timeout_seconds }) },
+        contextId: context_id,
+        configuration: { blocking, timeout: timeout_seconds },
       }
       const state = taskState({ agentId: agent_id, timeoutSeconds: timeout_seconds })
       if (blocking) context.allowTask(state)

@@ -116,7 +116,7 @@ async function listPage(
   let seen = after
   let leftOut = 0
   for (;;) {
-    const cards = await agents.list({ ...filter, ...(seen === undefined ? {} : { after: seen }) })
+    const cards = await agents.list({ ...filter, after: seen })
     for (const card of cards) {
       seen = card.agent_id
       if (!broker.permits('list', 'agents', seen)) continue

@@ -71,16 +71,16 @@ export function messagesOutcome<Item extends { readonly message: MessageContent 
   others: (item: Item) => object,
   note?: ResultNote,
 ): ToolOutcome {
-  const hint = note === undefined ? {} : { hint: note.hint }
+  const hint = note?.hint
   const more = note === undefined ? '' : `,${membersOf(note).slice(1, -1)}`
   if (items.reduce((sum, { message }) => sum + bytesOf(message), 0) < LONG_TEXT_BYTES / 2) {
     const text = JSON.stringify(items.map((item) => ({ ...messageShape(item.message), ...others(item) })))
-    return { text, ...hint, isError: false, structuredContent: `{"${name}":${text}${more}}` }
+    return { text, hint, isError: false, structuredContent: `{"${name}":${text}${more}}` }
   }
   const text = TextParts.json(items.map((item) => ({ ...longMessageShape(item.message), ...others(item) })))
   if (fitsTwice(text)) {
     const structuredContent = new TextParts().add(`{"${name}":`).add(text).add(`${more}}`)
-    return { text, ...hint, isError: false, structuredContent }
+    return { text, hint, isError: false, structuredContent }
   }
   const shapes = items.map((item) => {
     const { body: _body, ...rest } = longMessageShape(item.message)
@@ -89,10 +89,10 @@ export function messagesOutcome<Item extends { readonly message: MessageContent 
   const structuredContent = TextParts.json({
     [name]: shapes,
     ...BODIES_IN_TEXT,
-    ...(note?.more === true ? { more: true } : {}),
+    more: note?.more,
     note: note === undefined ? BODIES_ONLY_IN_TEXT : `${note.hint} ${BODIES_ONLY_IN_TEXT}`,
   })
-  return { text, ...hint, isError: false, structuredContent }
+  return { text, hint, isError: false, structuredContent }
 }
 
 /** Returns the members that structured content repeats from the hint, for hosts that show nothing else. */

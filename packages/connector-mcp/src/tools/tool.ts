@@ -41,7 +41,7 @@ export interface ToolContext {
 export interface ToolOutcome {
   readonly text: string | TextParts
   /** A note for the model that is not a part of the result, such as how to get the rest of a list. @default none */
-  readonly hint?: string
+  readonly hint?: string | undefined
   /** A failure of the tool. HTTP and JSON-RPC still succeed. */
   readonly isError: boolean
   /** Content that matches the tool's `outputSchema`, unless `isError`. JSON text is sent unchanged. */

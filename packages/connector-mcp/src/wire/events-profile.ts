@@ -66,11 +66,7 @@ export class EventsDialect {
   }
 
   error(name: EventsErrorName, message: string, data?: unknown): JsonRpcError {
-    return new JsonRpcError(
-      EVENTS_CODES[this.#sep ? 'sep' : 'sketch'][name],
-      message,
-      data === undefined ? {} : { data },
-    )
+    return new JsonRpcError(EVENTS_CODES[this.#sep ? 'sep' : 'sketch'][name], message, { data })
   }
 
   /** `true` if the end of an unknown subscription is an error. The sketch answers it like that of a known one. */

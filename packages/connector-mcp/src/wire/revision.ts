@@ -7,7 +7,7 @@ export interface ServerInfo {
   readonly name: string
   readonly version: string
   /** For people. Sent from revision 2025-06-18 on. */
-  readonly title?: string
+  readonly title?: string | undefined
   /** Sent from revision 2025-11-25 on. */
   readonly description?: string
   /** Sent from revision 2025-11-25 on. */

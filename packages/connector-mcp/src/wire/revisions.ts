@@ -40,7 +40,7 @@ const REVISION_2025_03_26: Revision = {
 const REVISION_2025_06_18: Revision = {
   ...HANDSHAKE,
   version: '2025-06-18',
-  implementation: ({ name, version, title }) => ({ name, version, ...(title === undefined ? {} : { title }) }),
+  implementation: ({ name, version, title }) => ({ name, version, title }),
   requestMethods: REVISION_2025_03_26.requestMethods,
 }
 

@@ -74,7 +74,7 @@ function livenessProblems(card: JsonObject, value: unknown): readonly CardProble
   const { agent_card_url: url, instance_id: instance } = card
   if (typeof url !== 'string' || agentUrl(url) === undefined) {
     const allowed = 'an absolute http:// or https:// URL without credentials, because a2a.liveness is probe'
-    return [{ field: 'agent_card_url', ...(url === undefined ? {} : { given: shown(url) }), allowed }]
+    return [{ field: 'agent_card_url', given: url === undefined ? undefined : shown(url), allowed }]
   }
   return instance === undefined ? [] : [{ field, given: 'probe', allowed: 'heartbeat for an agent with instances' }]
 }

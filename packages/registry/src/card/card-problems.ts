@@ -12,7 +12,7 @@ export interface CardProblem {
   /** The path of the field, such as `name` or `skills[1].id`; `card` for the card itself. */
   readonly field: string
   /** The given value, shortened; absent when the field is missing. */
-  readonly given?: string
+  readonly given?: string | undefined
   readonly allowed: string
 }
 

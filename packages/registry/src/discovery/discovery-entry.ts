@@ -39,7 +39,7 @@ export interface AgentRecord {
 }
 
 /** A record to be written; `since` is absent when its own entry is the first. */
-export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number }
+export type NewRecord = Omit<AgentRecord, 'since'> & { readonly since?: number | undefined }
 
 /** An entry to write. */
 export type NewEntry = StoredEventInput & { readonly key: string }

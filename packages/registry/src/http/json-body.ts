@@ -86,5 +86,5 @@ export function registrationName(code: RegistryErrorCode, instanceId: unknown, u
   if (url !== undefined && typeof url !== 'string') {
     throw new RegistryError(code, `url is ${shown(url)}; it must be the url of the registration, a string`)
   }
-  return { ...(instanceId === undefined ? {} : { instanceId }), ...(url === undefined ? {} : { url }) }
+  return { instanceId, url }
 }

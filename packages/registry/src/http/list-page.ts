@@ -32,7 +32,7 @@ export async function listPage(
   let last = after
   let seen = after
   for (;;) {
-    const cards = registry.list({ skillTags, limit: AT_ONCE, ...(seen === undefined ? {} : { after: seen }) })
+    const cards = registry.list({ skillTags, limit: AT_ONCE, after: seen })
     for (const card of cards) {
       seen = card.agent_id
       if (!visible(seen)) continue

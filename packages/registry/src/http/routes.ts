@@ -144,12 +144,7 @@ function decoded(segment: string): string {
 }
 
 function callerOf(request: HttpRequest, identity: Identity): RegistryCaller {
-  const address = addressOf(request)
-  return {
-    clientId: identity.clientId,
-    admin: hasRole(identity, 'Admin'),
-    ...(address === undefined ? {} : { address }),
-  }
+  return { clientId: identity.clientId, admin: hasRole(identity, 'Admin'), address: addressOf(request) }
 }
 
 /**

@@ -20,7 +20,7 @@ const OWNERS_OWN = ['a2a', 'agent_card_url', 'agent_id', 'instance_id', 'instanc
 interface CardSource {
   readonly url: URL
   /** The id that the owner chose; absent: the card's `agent_id`, or one made from its name. */
-  readonly agentId?: string
+  readonly agentId?: string | undefined
   /** The options of the registration. */
   readonly options: JsonObject
 }
@@ -104,7 +104,7 @@ export async function cardSource(card: JsonObject, check: AddressCheck): Promise
   }
   const allowed = await check(url)
   if (allowed !== undefined) throw invalidCard([{ field, given: shown(text), allowed }])
-  return { url, options, ...(agentId === undefined ? {} : { agentId }) }
+  return { url, options, agentId }
 }
 
 /** Returns the card's `agent_id`, or an id made from its name. @throws CardFetchError */

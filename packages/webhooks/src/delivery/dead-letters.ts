@@ -12,9 +12,9 @@ export function deadLetterQueueOf(id: string): string {
 export interface Failure {
   readonly reason: string
   /** The status of the last answer; `undefined` if there was none. */
-  readonly status?: number
+  readonly status?: number | undefined
   /** The first 4 KiB of the last answer. */
-  readonly answer?: string
+  readonly answer?: string | undefined
   /** The failed attempts, of all starts and nodes. */
   readonly attempts: number
 }

@@ -102,8 +102,8 @@ export class SubscriptionRunner {
       generation: cursor.generation,
       next: this.#progress.next,
       done: this.#progress.done,
-      ...(attempts.length === 0 ? {} : { attempts }),
-      ...(this.#failing === undefined ? {} : { failing: this.#failing }),
+      attempts: attempts.length === 0 ? undefined : attempts,
+      failing: this.#failing,
     }
   }
 
@@ -220,11 +220,7 @@ export class SubscriptionRunner {
       const { maxAgeMs = this.#parts.maxAgeMs } = delivery.format
       if (refused || Date.now() + pause - since > maxAgeMs) {
         const text = refused ? reason : `not delivered within ${maxAgeMs / 1000} s: ${reason}`
-        await this.#giveUp(delivery.source, items, {
-          reason: text,
-          ...(status === undefined ? {} : { status }),
-          ...(answer === undefined ? {} : { answer }),
-        })
+        await this.#giveUp(delivery.source, items, { reason: text, status, answer })
         return
       }
       if (!(await delivery.source.keep(items, pause))) {

@@ -1,7 +1,7 @@
 import { CesqlParseError, compileCesql } from '@signalbox/broker-core/internal'
 import type { NewWebhookSubscription, WebhookSource } from '@signalbox/broker-core/ports'
 import { WEBHOOK_SOURCES } from '@signalbox/broker-core/ports'
-import type { Static } from 'typebox'
+import type { Static, TSchema } from 'typebox'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
 
@@ -37,7 +37,7 @@ const SubscriptionSchema = Type.Object({
 })
 
 /** A subscription as the log keeps it. */
-export type SubscriptionRecord = Readonly<Static<typeof SubscriptionSchema>>
+export type SubscriptionRecord = Stored<typeof SubscriptionSchema>
 
 const CursorSchema = Type.Object({
   /** The node that serves the subscription. */
@@ -58,7 +58,12 @@ const CursorSchema = Type.Object({
 })
 
 /** The position of a subscription in its source, and the node that serves it. */
-export type CursorRecord = Readonly<Static<typeof CursorSchema>>
+export type CursorRecord = Stored<typeof CursorSchema>
+
+/** The type of a stored value. Its optional members may be `undefined`, because JSON leaves those out. */
+type Stored<Schema extends TSchema, Value = Static<Schema>> = {
+  readonly [Key in keyof Value]: Value[Key] | (object extends Pick<Value, Key> ? undefined : never)
+}
 
 const subscriptions = Compile(SubscriptionSchema)
 const cursors = Compile(CursorSchema)
