@@ -20,47 +20,27 @@ interface SourceOptions {
 export function openSource(
   system: BrokerHandle,
   { type, channel }: SubscriptionRecord,
-  { next, signal, failed, dropped }: SourceOptions,
+  options: SourceOptions,
 ): Source {
-  if (type === 'queues') return new QueueSource(system, channel, { signal, failed })
-  if (type === 'events') return new EventsSource(system, channel, { signal, failed, dropped })
-  return new StoreSource(system, channel, next, { signal, failed })
+  if (type === 'queues') return new QueueSource(system, channel, options)
+  return type === 'events' ? eventsSource(system, channel, options) : storeSource(system, channel, options)
 }
 
-/**
- * The entries of an events store from a position on, in order. The store keeps the entries that are not read yet, so a
- * slow endpoint needs no memory.
- */
-class StoreSource implements Source {
+/** The messages of a subscription to a channel, which is made again after an interruption. */
+class SubscribedSource implements Source {
   readonly #buffer: ItemBuffer
-  readonly #following: Promise<void>
+  readonly #maxBytes: number
+  readonly #subscribed: Promise<void>
 
-  /** @param failed Receives failures; the source continues after them */
-  constructor(
-    system: BrokerHandle,
-    channel: string,
-    next: number,
-    { signal, failed }: { readonly signal: AbortSignal; readonly failed: (error: unknown) => void },
-  ) {
-    this.#buffer = new ItemBuffer(BUFFERED_ITEMS, BUFFERED_BYTES, signal)
-    let position = next
-    const take = (message: StoredEvent): Promise<void> | undefined => {
-      if (signal.aborted) return undefined
-      // Lower than the last one if the channel was deleted and created again.
-      position = message.sequence + 1
-      // A deleted key has no message.
-      if (message.tombstone) return undefined
-      const { sequence } = message
-      this.#buffer.push({ message, sequence, receipt: '', name: String(sequence) })
-      return this.#buffer.full ? this.#buffer.hasRoom() : undefined
-    }
-    const subscribe = () =>
-      system.eventsStore.subscribe(channel, { from: 'sequence', sequence: position }, { signal }, take)
-    this.#following = keepSubscribed(subscribe, { signal, failed })
+  /** @param maxBytes The most bytes in one delivery */
+  constructor(buffer: ItemBuffer, maxBytes: number, subscribed: Promise<void>) {
+    this.#buffer = buffer
+    this.#maxBytes = maxBytes
+    this.#subscribed = subscribed
   }
 
   take(max: number): readonly Item[] | Promise<readonly Item[]> {
-    return this.#buffer.take(max, BUFFERED_BYTES)
+    return this.#buffer.take(max, this.#maxBytes)
   }
 
   settle(): undefined {}
@@ -72,8 +52,48 @@ class StoreSource implements Source {
   async release(): Promise<void> {}
 
   async close(): Promise<void> {
-    await this.#following
+    await this.#subscribed
   }
+}
+
+/**
+ * The entries of an events store from a position on, in order. The store keeps the entries that are not read yet, so a
+ * slow endpoint needs no memory.
+ */
+function storeSource(system: BrokerHandle, channel: string, { next, signal, failed }: SourceOptions): Source {
+  const buffer = new ItemBuffer(BUFFERED_ITEMS, BUFFERED_BYTES, signal)
+  let position = next
+  const take = (message: StoredEvent): Promise<void> | undefined => {
+    if (signal.aborted) return undefined
+    // Lower than the last one if the channel was deleted and created again.
+    position = message.sequence + 1
+    // A deleted key has no message.
+    if (message.tombstone) return undefined
+    const { sequence } = message
+    buffer.push({ message, sequence, receipt: '', name: String(sequence) })
+    return buffer.full ? buffer.hasRoom() : undefined
+  }
+  const subscribe = () =>
+    system.eventsStore.subscribe(channel, { from: 'sequence', sequence: position }, { signal }, take)
+  return new SubscribedSource(buffer, BUFFERED_BYTES, keepSubscribed(subscribe, { signal, failed }))
+}
+
+/** The most events, and the most bytes, that wait for an endpoint. Events are not stored: later ones are dropped. */
+const WAITING_ITEMS = 1_000
+const WAITING_BYTES = 8 * 1024 * 1024
+
+/** The most bytes in one delivery of events. */
+const DELIVERY_BYTES = 1024 * 1024
+
+/** The events of a channel while the subscription is served. An event is lost when its node stops. */
+function eventsSource(system: BrokerHandle, channel: string, { signal, failed, dropped }: SourceOptions): Source {
+  const buffer = new ItemBuffer(WAITING_ITEMS, WAITING_BYTES, signal)
+  const subscribe = () =>
+    system.events.subscribe(channel, { signal }, (message) => {
+      if (buffer.full) dropped()
+      else buffer.push({ message, sequence: 0, receipt: '', name: message.id })
+    })
+  return new SubscribedSource(buffer, DELIVERY_BYTES, keepSubscribed(subscribe, { signal, failed }))
 }
 
 /** The time of one receive, in ms. */
@@ -89,12 +109,7 @@ class QueueSource implements Source {
   readonly #signal: AbortSignal
   readonly #failed: (error: unknown) => void
 
-  /** @param options.failed Receives failures; the source continues after them */
-  constructor(
-    system: BrokerHandle,
-    channel: string,
-    { signal, failed }: { readonly signal: AbortSignal; readonly failed: (error: unknown) => void },
-  ) {
+  constructor(system: BrokerHandle, channel: string, { signal, failed }: SourceOptions) {
     this.#system = system
     this.#channel = channel
     this.#signal = signal
@@ -137,54 +152,6 @@ class QueueSource implements Source {
 
 function receiptsOf(items: readonly Item[]): readonly string[] {
   return items.map(({ receipt }) => receipt)
-}
-
-/** The most events, and the most bytes, that wait for an endpoint. Events are not stored: later ones are dropped. */
-const WAITING_ITEMS = 1_000
-const WAITING_BYTES = 8 * 1024 * 1024
-
-/** The most bytes in one delivery. */
-const DELIVERY_BYTES = 1024 * 1024
-
-interface EventsSourceOptions {
-  readonly signal: AbortSignal
-  /** Receives failures; the source continues after them. */
-  readonly failed: (error: unknown) => void
-  /** Called for each event that is dropped because too many wait. */
-  readonly dropped: () => void
-}
-
-/** The events of a channel while the subscription is served. An event is lost when its node stops. */
-class EventsSource implements Source {
-  readonly #buffer: ItemBuffer
-  readonly #following: Promise<void>
-
-  constructor(system: BrokerHandle, channel: string, options: EventsSourceOptions) {
-    this.#buffer = new ItemBuffer(WAITING_ITEMS, WAITING_BYTES, options.signal)
-    const { signal, failed, dropped } = options
-    const subscribe = () =>
-      system.events.subscribe(channel, { signal }, (message) => {
-        if (this.#buffer.full) dropped()
-        else this.#buffer.push({ message, sequence: 0, receipt: '', name: message.id })
-      })
-    this.#following = keepSubscribed(subscribe, { signal, failed })
-  }
-
-  take(max: number): readonly Item[] | Promise<readonly Item[]> {
-    return this.#buffer.take(max, DELIVERY_BYTES)
-  }
-
-  settle(): undefined {}
-
-  async keep(): Promise<boolean> {
-    return true
-  }
-
-  async release(): Promise<void> {}
-
-  async close(): Promise<void> {
-    await this.#following
-  }
 }
 
 /** Returns the sequence from which an events store is delivered. */
