@@ -4,7 +4,7 @@ import type { RequestHold } from '@signalbox/http-kit'
 /** A part of the agents, for one page of `agent_list`. */
 export interface AgentFilter {
   /** Skill tags; selects agents with a skill that has any of them. @default all agents */
-  readonly skillTags?: readonly string[]
+  readonly skillTags?: readonly string[] | undefined
   /** The most agents to return, in the order of `agent_id`. */
   readonly limit: number
   /**

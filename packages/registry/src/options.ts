@@ -116,7 +116,7 @@ export interface AgentFilter {
    * Lists agents with a skill that has at least one of these tags; an empty list means all agents. @default
    * []
    */
-  readonly skillTags?: readonly string[]
+  readonly skillTags?: readonly string[] | undefined
   /** The maximum number of agents, 1 or more. @default all */
   readonly limit?: number
   /**

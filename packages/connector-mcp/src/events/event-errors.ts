@@ -1,5 +1,4 @@
-import type { PolicyAction } from '@signalbox/broker-core'
-import { isBrokerError, POLICY_ACTIONS } from '@signalbox/broker-core'
+import { isBrokerError } from '@signalbox/broker-core'
 import type { BrokerErrorCode } from '@signalbox/broker-core'
 import type { WebhookErrorCode } from '@signalbox/broker-core/ports'
 import { isWebhookFailure } from '@signalbox/broker-core/ports'
@@ -55,10 +54,4 @@ function answerOf(answer: Answer, error: Error, dialect: EventsDialect, callback
   if (answer === 'unavailable') return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, message)
   if (answer === 'internal') return internalError(error)
   return dialect.error(answer, message, answer === 'CALLBACK_ENDPOINT' ? callback : undefined)
-}
-
-/** Returns the action that only the caller's credentials do not allow. */
-export function missingAction(error: unknown): PolicyAction | undefined {
-  if (!isBrokerError(error, 'FORBIDDEN') || error.details['reason'] !== 'credentials') return undefined
-  return POLICY_ACTIONS.find((action) => action === error.details['action'])
 }

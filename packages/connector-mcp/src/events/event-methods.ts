@@ -1,13 +1,17 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { messageSizeInJson } from '@signalbox/http-kit/internal'
 
 import type { McpExchange } from '../mcp-exchange.ts'
 import { subscriptionMeta } from '../wire/2026-07-28.ts'
+import type { Occurrence } from '../wire/events-profile.ts'
 import { EventsDialect } from '../wire/events-profile.ts'
 import type { CacheScope } from '../wire/revision.ts'
-import { eventsError, missingAction } from './event-errors.ts'
-import { EventLog } from './event-log.ts'
+import { missingAction } from '../tools/broker-failures.ts'
+import { eventsError } from './event-errors.ts'
+import { cursorOf, EventLog, positionAfter } from './event-log.ts'
+import type { SelectedEvents } from './event-selection.ts'
 import {
   isEndless,
   readListParams,
@@ -22,9 +26,8 @@ import { EventStream } from './event-stream.ts'
 import type { SubscriptionParts } from './event-subscriptions.ts'
 import { subscribeEndpoint, unsubscribeEndpoint } from './event-subscriptions.ts'
 import type { EventType } from './event-types.ts'
-import { modesFor } from './event-types.ts'
+import { modesFor, occurrenceOf } from './event-types.ts'
 import type { ResolvedEventsOptions } from './options.ts'
-import { pollEvents } from './poll.ts'
 
 /** The parts of the endpoint that the methods of events use. */
 export interface EventMethodsEnvironment {
@@ -185,5 +188,66 @@ export class EventMethods {
   /** Completes the open streams. */
   close(): void {
     for (const complete of this.#streams) complete()
+  }
+}
+
+/** The most events of one poll, and the number without `maxEvents`. */
+const MOST_EVENTS = 100
+const USUAL_EVENTS = 50
+
+/** The size of the messages of one poll in JSON after which no further one is added, in bytes. */
+const POLL_BYTES = 1024 * 1024
+
+/** The interval at which clients should poll, in ms. */
+const NEXT_POLL_MS = 5_000
+
+/** The result of a poll. */
+interface PollResult {
+  readonly events: readonly Occurrence[]
+  readonly cursor: string
+  readonly truncated: boolean
+  readonly hasMore: boolean
+  readonly nextPollMs: number
+}
+
+interface PollInput {
+  readonly cursor?: string
+  readonly maxAgeMs?: number
+  readonly maxEvents?: number
+}
+
+/** Returns the events after a cursor; without a cursor none, and the cursor of the end. */
+async function pollEvents(
+  { type, channel }: SelectedEvents,
+  input: PollInput,
+  { broker, system }: { readonly broker: BrokerHandle; readonly system: BrokerHandle },
+): Promise<PollResult> {
+  const log = new EventLog(system, channel)
+  const { position, truncated } = await startOf(log, channel, input)
+  const most = Math.min(input.maxEvents ?? USUAL_EVENTS, MOST_EVENTS)
+  const entries =
+    input.cursor === undefined
+      ? []
+      : await broker.eventsStore.read(channel, {
+          fromSequence: position.next,
+          maxMessages: most,
+          maxBytes: POLL_BYTES,
+          sizeOf: messageSizeInJson,
+        })
+  const events: Occurrence[] = []
+  for (const entry of entries) {
+    // A deleted key has no message.
+    if (entry.tombstone) continue
+    const occurrence = occurrenceOf(type, entry, cursorOf(channel, positionAfter(entry)))
+    if (occurrence !== undefined) events.push(occurrence)
+  }
+  const last = entries.at(-1)
+  const hasMore = last !== undefined && last.sequence < (await log.lastSequence())
+  return {
+    events,
+    cursor: cursorOf(channel, last === undefined ? position : positionAfter(last)),
+    truncated,
+    hasMore,
+    nextPollMs: hasMore ? 0 : NEXT_POLL_MS,
   }
 }

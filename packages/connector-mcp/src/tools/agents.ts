@@ -78,8 +78,8 @@ export function agentList(agents: AgentDirectory): Tool {
         : undefined,
     async run({ skill_tags: skillTags = [], limit = MAX_LISTED, cursor }, context) {
       context.broker.requireCredentials('list', 'agents')
-      const tags = skillTags.length > 0 ? { skillTags: [...new Set(skillTags)] } : {}
-      const { summaries, later } = await listPage(agents, { ...tags, limit: AT_ONCE }, limit, cursor, context)
+      const filter = { skillTags: skillTags.length > 0 ? [...new Set(skillTags)] : undefined, limit: AT_ONCE }
+      const { summaries, later } = await listPage(agents, filter, limit, cursor, context)
       return listOutcome('agents', `[${summaries.join(',')}]`, later)
     },
   })

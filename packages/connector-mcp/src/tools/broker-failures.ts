@@ -73,9 +73,9 @@ export function refusalOfTool({ definition, needs }: Tool, broker: BrokerHandle)
 }
 
 /** Returns the action that only the caller's credentials do not allow. */
-function missingAction({ code, details }: BrokerError): PolicyAction | undefined {
-  if (code !== 'FORBIDDEN' || details['reason'] !== 'credentials') return undefined
-  return POLICY_ACTIONS.find((action) => action === details['action'])
+export function missingAction(error: unknown): PolicyAction | undefined {
+  if (!isBrokerError(error, 'FORBIDDEN') || error.details['reason'] !== 'credentials') return undefined
+  return POLICY_ACTIONS.find((action) => action === error.details['action'])
 }
 
 function refused(tool: string, { message, details }: BrokerError): JsonRpcError {

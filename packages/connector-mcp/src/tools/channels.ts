@@ -65,7 +65,7 @@ export const channelInfo = defineTool({
     const shown = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
     return {
       text: JSON.stringify(result),
-      ...(shown.length === 0 ? {} : { hint: `Also: ${shown.join(', ')}.` }),
+      hint: shown.length === 0 ? undefined : `Also: ${shown.join(', ')}.`,
       isError: false,
       structuredContent: { ...result, ...counts },
     }

@@ -75,8 +75,8 @@ export function replyOutcome(reply: string, parts: ReplyParts): ToolOutcome {
     ...(metadata === '' ? [] : [`Its metadata: ${metadata}`]),
     ...(Object.keys(tags).length === 0 ? [] : [`Its tags: ${JSON.stringify(tags)}`]),
   ]
-  const hint = hints.length === 0 ? {} : { hint: hints.join('\n') }
-  return { text: reply, ...hint, isError: false, structuredContent }
+  const hint = hints.length === 0 ? undefined : hints.join('\n')
+  return { text: reply, hint, isError: false, structuredContent }
 }
 
 /** Returns a reply that is JSON text, as {@link replyOutcome} does. */
@@ -98,7 +98,6 @@ export function confirmation(text: string, structuredContent: object | string): 
 
 /** Returns a confirmation with a hint, which the structured content repeats. */
 export function notedConfirmation(text: string, content: object, hint: string | undefined): ToolOutcome {
-  if (hint === undefined) return confirmation(text, content)
   return { text, hint, isError: false, structuredContent: { ...content, note: hint } }
 }
 
