@@ -14,7 +14,7 @@ const ROOT = `${import.meta.dirname}/../..`
 const MADE_AT_RUN_TIME: Readonly<Record<string, number>> = {
   // The pattern of agents' ids, which is one of the schema's, checked below.
   'packages/registry/src/card/agent-card.ts': 1,
-  'packages/registry/src/http/list-query.ts': 1,
+  'packages/registry/src/http/agent-list.ts': 1,
   // An operator's own key in the routing table, over channel names of at most 255 bytes.
   'packages/broker-core/src/routing/rule.ts': 2,
 }

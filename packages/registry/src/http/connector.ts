@@ -1,10 +1,16 @@
-import type { Connector } from '@signalbox/http-kit'
-import { createConnector } from '@signalbox/http-kit/internal'
+import type { OutgoingHttpHeaders } from 'node:http'
+
+import type { Connector, HttpRequest, HttpResponse, Route } from '@signalbox/http-kit'
+import { Surface } from '@signalbox/http-kit'
+import { createConnector, quietHook } from '@signalbox/http-kit/internal'
 
 import type { AgentRegistry } from '../agent-registry.ts'
-import { RegistryEndpoints } from './handler.ts'
-import type { RegistryRouteOptions } from './route-options.ts'
+import { bodyLimit, parseBody } from './json-body.ts'
+import { RegistryExchange } from './registry-exchange.ts'
+import type { RegistryOutcome, RegistryRouteOptions, ResolvedRouteOptions } from './route-options.ts'
 import { resolveRouteOptions } from './route-options.ts'
+import type { RegistryRoute } from './routes.ts'
+import { routesAt } from './routes.ts'
 
 /** The registry's endpoints: `/agents` and `/agents/*`. */
 export type RegistryRoutes = Connector
@@ -24,4 +30,67 @@ export function registryRoutes(registry: AgentRegistry, options: RegistryRouteOp
     },
     options,
   )
+}
+
+/** The surface of `/agents` and the paths below it. */
+class RegistryEndpoints {
+  readonly #registry: AgentRegistry
+  readonly #options: ResolvedRouteOptions
+  readonly #surface: Surface
+  readonly #onFinished: ((exchange: RegistryExchange, outcome: RegistryOutcome) => void) | undefined
+
+  constructor(registry: AgentRegistry, options: ResolvedRouteOptions) {
+    this.#registry = registry
+    this.#options = options
+    this.#surface = new Surface({ ...options, originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS' })
+    const { hooks } = options
+    const finished = quietHook(hooks.requestFinished?.bind(hooks))
+    this.#onFinished = finished && (({ route, seconds }, outcome) => finished({ route, outcome, seconds }))
+  }
+
+  handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
+    const { maxBodyBytes } = this.#options
+    const exchange = new RegistryExchange(request, response, headers, maxBodyBytes, this.#onFinished)
+    const { url = '/', method } = request
+    const mark = url.indexOf('?')
+    const found = routesAt(mark === -1 ? url : url.slice(0, mark))
+    const route = found?.routes.find((candidate) => candidate.method === method)
+    if (found !== undefined && route !== undefined) {
+      exchange.route = route.name
+      this.#surface.serve(exchange, this.#served(route, found.agentId, mark === -1 ? '' : url.slice(mark + 1)))
+    } else
+      this.#surface.serve(
+        exchange,
+        found?.routes.map((candidate) => candidate.method),
+      )
+  }
+
+  #served(route: RegistryRoute, agentId: string, query: string): Route<RegistryExchange> {
+    const { broker, maxBodyBytes } = this.#options
+    return {
+      accept: ({ exchange }) => {
+        // A body that breaks off never ends, so the response ends the call.
+        exchange.response.once('close', () => exchange.abandon())
+        if (route.body === undefined) return undefined
+        const limit = bodyLimit(exchange.request, maxBodyBytes)
+        exchange.body = route.body
+        return limit
+      },
+      // oxlint-disable-next-line require-yield -- a card is small
+      *read(_call, body) {
+        return parseBody(body)
+      },
+      run: async ({ caller, exchange }, body) => {
+        const { account, identity } = caller
+        const rights = broker && caller.handle(broker)
+        const { request } = exchange
+        const registry = this.#registry
+        exchange.succeed(await route.run({ registry, request, body, identity, account, rights, agentId, query }))
+      },
+    }
+  }
+
+  close(graceMs: number): Promise<void> {
+    return this.#surface.close(graceMs)
+  }
 }

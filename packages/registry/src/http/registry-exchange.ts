@@ -6,7 +6,6 @@ import { restRefusal } from '@signalbox/http-kit/internal'
 import type { HttpRequest, HttpResponse, Refusal } from '@signalbox/http-kit'
 
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
-import { JsonAnswer } from './json-answer.ts'
 import type { BodyContent } from './json-body.ts'
 import { bodyRefused } from './json-body.ts'
 import type { RegistryOutcome } from './route-options.ts'
@@ -19,6 +18,17 @@ interface Failure {
   readonly message: string
   readonly details?: readonly object[]
   readonly headers?: OutgoingHttpHeaders
+}
+
+/** An answer that a route has already serialized, with additional headers. */
+export class JsonAnswer {
+  readonly text: string
+  readonly headers: OutgoingHttpHeaders
+
+  constructor(text: string, headers: OutgoingHttpHeaders) {
+    this.text = text
+    this.headers = headers
+  }
 }
 
 /** One HTTP request to the registry and its answer. */

@@ -9,9 +9,8 @@ import type { RegistryCaller } from '../options.ts'
 import { isByCardUrl } from '../probes/served-card.ts'
 import type { BodyContent } from './json-body.ts'
 import { agentCallOf, registrationName } from './json-body.ts'
-import { JsonAnswer } from './json-answer.ts'
-import { listPage, nextLink } from './list-page.ts'
-import { readListQuery } from './list-query.ts'
+import { listPage, nextLink, readListQuery } from './agent-list.ts'
+import { JsonAnswer } from './registry-exchange.ts'
 
 /** The input of a route. */
 interface RegistryRouteCall {
