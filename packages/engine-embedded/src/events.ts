@@ -13,6 +13,7 @@ import {
   toMessage,
   unavailable,
 } from '@signalbox/broker-core/engine'
+import { MultiMap } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEngineProblem } from './options.ts'
@@ -41,7 +42,7 @@ export class EmbeddedEvents implements EventEngine {
   readonly #registry: ChannelRegistry
   readonly #now: () => number
   readonly #onProblem: (problem: EmbeddedEngineProblem) => void
-  readonly #literal = new Map<string, Set<Subscriber>>()
+  readonly #literal = new MultiMap<string, Subscriber>()
   readonly #wildcard = new Set<Subscriber>()
   readonly #wildcardIndex = new PatternIndex<Subscriber>()
   /**
@@ -110,7 +111,7 @@ export class EmbeddedEvents implements EventEngine {
   #routeOf(channel: string): EventRoute {
     const known = this.#routes.get(channel)
     if (known) return known
-    const matching = [...(this.#literal.get(channel) ?? []), ...this.#wildcardIndex.matching(channel)]
+    const matching = [...this.#literal.get(channel), ...this.#wildcardIndex.matching(channel)]
     const groups = Map.groupBy(
       matching.filter(({ group }) => group !== undefined),
       ({ group }) => group,
@@ -140,9 +141,7 @@ export class EmbeddedEvents implements EventEngine {
       this.#wildcardIndex.add(pattern, subscriber)
       this.#routes.clear()
     } else {
-      const same = this.#literal.get(pattern)
-      if (same) same.add(subscriber)
-      else this.#literal.set(pattern, new Set([subscriber]))
+      this.#literal.add(pattern, subscriber)
       this.#routes.delete(pattern)
     }
     return subscription
@@ -159,13 +158,11 @@ export class EmbeddedEvents implements EventEngine {
       this.#departures ??= setTimeout(() => this.#touchDeparted(), DEPARTURES_MS).unref()
       return
     }
-    const same = this.#literal.get(pattern)
-    same?.delete(subscriber)
-    if (same?.size === 0) this.#literal.delete(pattern)
+    this.#literal.delete(pattern, subscriber)
     this.#routes.delete(pattern)
     const channel = this.#registry.get('events', pattern)
     if (!channel) return
-    channel.subscribers = same?.size ?? 0
+    channel.subscribers = this.#literal.get(pattern).size
     this.#registry.touch(channel)
   }
 
@@ -190,13 +187,13 @@ export class EmbeddedEvents implements EventEngine {
 
   /** Counts the subscribers of a deleted channel again: they remain, and the next event creates the channel. */
   appeared(channel: LiveChannel): void {
-    channel.subscribers = this.#literal.get(channel.name)?.size ?? 0
+    channel.subscribers = this.#literal.get(channel.name).size
   }
 
   close(): void {
     this.#closed = true
-    for (const subscribers of [this.#wildcard, ...this.#literal.values()]) {
-      for (const { subscription } of subscribers) subscription.end(unavailable('it is closed'))
+    for (const { subscription } of [...this.#wildcard, ...this.#literal.values()]) {
+      subscription.end(unavailable('it is closed'))
     }
     clearTimeout(this.#departures)
   }

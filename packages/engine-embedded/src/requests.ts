@@ -8,13 +8,12 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { BrokerError, messageSize, OpenSubscription, toMessage, unavailable } from '@signalbox/broker-core/engine'
-import { OrderedSet } from '@signalbox/broker-core/internal'
+import { messageSize, OpenSubscription, toMessage, unavailable } from '@signalbox/broker-core/engine'
+import type { RequestHandler } from '@signalbox/broker-core/internal'
+import { FAILED_REPLY, MAX_TIMER_MS, noSubscriber, OrderedSet, unanswered } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEngineProblem } from './options.ts'
-
-type RequestHandler = (request: RequestMessage) => Promise<Reply>
 
 interface Responder {
   readonly handler: RequestHandler
@@ -47,16 +46,6 @@ interface RequestChannel {
 /** The reason of every aborted handler signal. One shared object, because each new one would capture a stack trace. */
 const OVER = new DOMException('the request has ended', 'AbortError')
 
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
-
-const FAILED: Reply = Object.freeze({
-  executed: false,
-  error: 'the subscriber failed to handle the request',
-  body: new Uint8Array(0),
-  metadata: '',
-  tags: Object.freeze({}),
-})
-
 /** The commands and queries of the embedded engine, passed in memory; the first answer is returned. */
 export class EmbeddedRequests implements RequestEngine {
   readonly #registry: ChannelRegistry
@@ -80,7 +69,7 @@ export class EmbeddedRequests implements RequestEngine {
     callerGone?.throwIfAborted()
     if (this.#closed) throw unavailable('it is closed')
     if (onlyIfSubscribed && !this.#requestChannels[type].get(name)?.groups.size) {
-      throw new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(name)} has no subscriber`, { timeoutMs })
+      throw noSubscriber(name, timeoutMs)
     }
     const channel = this.#registry.ensure(type, name)
     const size = messageSize(message)
@@ -123,8 +112,8 @@ export class EmbeddedRequests implements RequestEngine {
     const onAbort = (): void => pending.fail(signal?.reason)
     // Not unref'd: a caller awaits it, and its time is bounded.
     const timer = setTimeout(
-      () => pending.fail(timedOut(pending, name, timeoutMs)),
-      Math.min(timeoutMs, MAX_TIMEOUT_MS),
+      () => pending.fail(unanswered(pending.message === undefined, name, timeoutMs)),
+      Math.min(timeoutMs, MAX_TIMER_MS),
     )
     const onCallerGone = (): void => {
       if (pending.message) pending.fail(callerGone?.reason)
@@ -155,9 +144,8 @@ export class EmbeddedRequests implements RequestEngine {
   /** Calls a handler, and keeps no reference to the request while the handler works. */
   #handle(handler: RequestHandler, message: RequestMessage): Promise<Reply> {
     const failed = (error: unknown): Reply => {
-      // The handler's error may contain information that the requester must not see.
       this.#onProblem({ kind: 'listener', message: 'the handler of a command or query threw', error })
-      return FAILED
+      return FAILED_REPLY
     }
     try {
       return handler(message).catch(failed)
@@ -245,18 +233,4 @@ function subscribersOf({ groups }: RequestChannel): number {
   let count = 0
   for (const { members } of groups.values()) count += members.length
   return count
-}
-
-function timedOut({ message }: Pending, channel: string, timeoutMs: number): BrokerError {
-  return message === undefined
-    ? new BrokerError(
-        'REQUEST_TIMEOUT',
-        `the subscriber of ${JSON.stringify(channel)} did not answer within ${timeoutMs / 1000} s`,
-        {
-          timeoutMs,
-        },
-      )
-    : new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} had no subscriber for ${timeoutMs / 1000} s`, {
-        timeoutMs,
-      })
 }

@@ -200,7 +200,7 @@ async function connectToServers(settings: Settings): Promise<NatsConnection> {
       waiting = true
     }
     // An abort ends the wait; the check at the top of the loop throws its reason.
-    await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) }).catch(() => {})
+    await pause(RETRY_MS, undefined, { signal: settings.signal }).catch(() => {})
   }
 }
 

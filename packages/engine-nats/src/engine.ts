@@ -28,7 +28,7 @@ import { KeyedRecords } from './keyed-records.ts'
 import type { NatsEngineOptions, Settings } from './options.ts'
 import { settingsOf } from './options.ts'
 import type { Parts } from './parts.ts'
-import { ReportOnce } from './problems.ts'
+import { failure, ReportOnce } from './problems.ts'
 import { Publisher } from './publisher.ts'
 import { Pulls } from './pulls.ts'
 import { NatsQueues } from './queues/nats-queues.ts'
@@ -140,8 +140,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.channels.close()
     this.events.close()
     this.requests.close()
-    const failed = (error: unknown): void =>
-      settings.onProblem({ kind: 'failed', message: `closing the engine failed: ${messageOf(error)}`, error })
+    const failed = (error: unknown): void => settings.onProblem(failure('closing the engine', error))
     this.queues.end()
     await this.eventsStore.close().catch(failed)
     storedChannels.stop()
@@ -178,7 +177,7 @@ export async function openNatsEngine(options: NatsEngineOptions): Promise<NatsEn
       waiting = true
     }
     // An abort ends the wait; the check at the top of the loop throws its reason.
-    await pause(RETRY_MS, undefined, { ...(settings.signal && { signal: settings.signal }) }).catch(() => {})
+    await pause(RETRY_MS, undefined, { signal: settings.signal }).catch(() => {})
   }
 }
 

@@ -1,9 +1,9 @@
-import { messageOf } from '@signalbox/broker-core/internal'
 import type { StreamInfo } from '@nats-io/jetstream'
 
 import { ownerIn } from './channels/channel-bucket.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
 import type { NatsEngineProblem } from './options.ts'
+import { failure } from './problems.ts'
 import type { Streams } from './streams.ts'
 
 /** The time for which a stream without a channel may be one that is being created, in milliseconds. */
@@ -39,9 +39,7 @@ export class Housekeeping {
   #lookInBackground(then: () => void = () => {}): void {
     this.look(Date.now())
       .then(then)
-      .catch((error: unknown) => {
-        this.#onProblem({ kind: 'failed', message: `checking the streams failed: ${messageOf(error)}`, error })
-      })
+      .catch((error: unknown) => this.#onProblem(failure('checking the streams', error)))
   }
 
   /**

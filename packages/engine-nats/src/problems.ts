@@ -16,8 +16,12 @@ export function runInBackground(
 }
 
 export function reportFailure(onProblem: (problem: NatsEngineProblem) => void, what: string, error: unknown): void {
-  if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return
-  onProblem({ kind: 'failed', message: `${what} failed: ${messageOf(error)}`, error })
+  if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) onProblem(failure(what, error))
+}
+
+/** Returns the problem of work that failed. */
+export function failure(what: string, error: unknown): NatsEngineProblem {
+  return { kind: 'failed', message: `${what} failed: ${messageOf(error)}`, error }
 }
 
 /**
@@ -38,7 +42,7 @@ export class ReportOnce {
   report(key: string, message: string, error?: unknown): void {
     if (this.#reported.has(key) || this.#reported.size >= MAX_REMEMBERED) return
     this.#reported.add(key)
-    this.#onProblem({ kind: 'warning', message, ...(error !== undefined && { error }) })
+    this.#onProblem({ kind: 'warning', message, error })
   }
 
   /** Marks a problem as over, so that it is reported again if it returns. */

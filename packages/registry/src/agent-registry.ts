@@ -239,15 +239,15 @@ export class AgentRegistry implements AsyncDisposable {
       const submitted = await validateCard(plain, check)
       await checkTokenUrl(credentials, check)
       const { agent_id: agentId } = submitted
-      const place = this.#limit.placeFor(agentId)
-      const share = this.#shares.placeFor(agentId, caller)
-      const memory = this.#cards.placeFor(agentId)
+      const reservation = this.#limit.reserve(agentId)
+      const share = this.#shares.reserve(agentId, caller)
+      const memory = this.#cards.reserve(agentId)
       try {
         const { written, sequence } = await this.#writes.write(agentId, (record, hold) => {
           if (record === undefined) {
             requireFree(agentId, hold, caller)
             share.take()
-            place.take()
+            reservation.take()
           } else requireOwner(record.card, caller)
           const now = Math.max(Date.now(), record?.lastSeenMs ?? 0)
           const { registered_by = caller.clientId, registered_at = timestamp(now) } = record?.card ?? {}
@@ -273,7 +273,7 @@ export class AgentRegistry implements AsyncDisposable {
         return new AgentEntry({ ...written, since: written.since ?? sequence }, sequence).card
       } finally {
         share.release()
-        place.release()
+        reservation.release()
         memory.release()
       }
     })

@@ -10,7 +10,7 @@ import { openServer } from './registry-server.ts'
 test('R7 - MaxAgents: a call learns that its agent was one too many, also when another node has taken it back already', () => {
   const registered = new Set(['a1'])
   const limit = new MaxAgents(1, registered)
-  const late = limit.placeFor('a1')
+  const late = limit.reserve('a1')
   registered.delete('a1')
   late.take()
   registered.add('other').add('a1')

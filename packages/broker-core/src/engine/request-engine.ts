@@ -1,4 +1,5 @@
 import type { ChannelType } from '../channel.ts'
+import { BrokerError } from '../errors.ts'
 import type { OutgoingMessage, Reply, RequestMessage } from '../message.ts'
 import type { SubscribeOptions } from './event-engine.ts'
 import type { Subscription } from './subscription.ts'
@@ -22,6 +23,9 @@ export interface RequestOptions {
   readonly callerGone?: AbortSignal
 }
 
+/** Answers a command or query of one subscriber. */
+export type RequestHandler = (request: RequestMessage) => Promise<Reply>
+
 export interface RequestEngine {
   /**
    * Delivers the request to one subscriber of each group; resolves with the first reply. While the request is
@@ -34,10 +38,36 @@ export interface RequestEngine {
    * general text. Subscribing creates the channel.
    * @throws BrokerError CHANNEL_LIMIT
    */
-  serve(
-    type: RequestType,
-    channel: string,
-    options: SubscribeOptions,
-    handler: (request: RequestMessage) => Promise<Reply>,
-  ): Promise<Subscription>
+  serve(type: RequestType, channel: string, options: SubscribeOptions, handler: RequestHandler): Promise<Subscription>
+}
+
+/** The reply of a handler that threw. The error may contain information that the requester must not see. */
+export const FAILED_REPLY: Reply = Object.freeze({
+  executed: false,
+  error: 'the subscriber failed to handle the request',
+  body: new Uint8Array(0),
+  metadata: '',
+  tags: Object.freeze({}),
+})
+
+/** Returns the error of a request that does not wait for a subscriber. */
+export function noSubscriber(channel: string, timeoutMs: number): BrokerError {
+  return new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} has no subscriber`, { timeoutMs })
+}
+
+/**
+ * Returns the error of a request that got no answer.
+ * @param delivered `true` if a subscriber received the request
+ * @param detail The end of the text for a request that a subscriber received. @default the time
+ */
+export function unanswered(
+  delivered: boolean,
+  channel: string,
+  timeoutMs: number,
+  detail = ` within ${timeoutMs / 1000} s`,
+): BrokerError {
+  const name = JSON.stringify(channel)
+  return delivered
+    ? new BrokerError('REQUEST_TIMEOUT', `the subscriber of ${name} did not answer${detail}`, { timeoutMs })
+    : new BrokerError('NO_SUBSCRIBER', `${name} had no subscriber for ${timeoutMs / 1000} s`, { timeoutMs })
 }

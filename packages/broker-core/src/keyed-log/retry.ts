@@ -2,6 +2,9 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { Subscription } from '../engine/subscription.ts'
 
+/** The longest delay of a timer, in ms: almost 25 days. A timer with a longer one fires at once. */
+export const MAX_TIMER_MS = 2_147_483_647
+
 /** The pauses between attempts, in ms: the first one, doubled after each further failure up to the longest. */
 export interface Backoff {
   readonly firstMs: number

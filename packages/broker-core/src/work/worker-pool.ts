@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { SettleResult } from '../engine/queue-engine.ts'
 import { isBrokerError, messageOf } from '../errors.ts'
 import { assertInteger } from '../handle/access.ts'
-import { pauseAfter } from '../keyed-log/retry.ts'
+import { MAX_TIMER_MS, pauseAfter } from '../keyed-log/retry.ts'
 import type { QueueDelivery } from '../message.ts'
 import type { OptionTypes } from '../options.ts'
 import { assertFunction, checkOptions } from '../options.ts'
@@ -30,7 +30,6 @@ const OPTION_TYPES: OptionTypes<WorkOptions> = {
 }
 
 const MAX_LEASE_MS = 43_200_000
-const MAX_TIMER_MS = 2_147_483_647
 
 /** Time that one receive waits, in ms. */
 const WAIT_MS = 20_000

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 
 import type { Caller } from '@signalbox/broker-core'
+import { MultiMap } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 
 import type { ResolvedTaskOptions } from './options.ts'
@@ -32,10 +33,14 @@ export class Tasks {
   readonly failed: (error: unknown) => void
   readonly history = new TaskHistory()
   readonly #index = new TaskIndex()
-  readonly #running = new RunningWork()
+  /**
+   * The calls of this node by the id of their task. A task has several while its next state is being written: the call
+   * that asked for input has not returned, and requests that want to continue it compete.
+   */
+  readonly #running = new MultiMap<string, TaskWork>()
   /** The accounts of the tasks that are being created, by id. */
   readonly #creating = new Map<string, string>()
-  readonly #listeners = new Map<string, Set<TaskListener>>()
+  readonly #listeners = new MultiMap<string, TaskListener>()
   readonly #upkeep: TaskUpkeep
   readonly #ended = new AbortController()
   #following: Promise<void> | undefined
@@ -179,12 +184,8 @@ export class Tasks {
 
   /** Calls the listener with each new state of a task. The returned function ends that. */
   watch(id: string, listener: TaskListener): () => void {
-    const listeners = this.#listeners.get(id) ?? new Set()
-    this.#listeners.set(id, listeners.add(listener))
-    return () => {
-      listeners.delete(listener)
-      if (listeners.size === 0 && this.#listeners.get(id) === listeners) this.#listeners.delete(id)
-    }
+    this.#listeners.add(id, listener)
+    return () => this.#listeners.delete(id, listener)
   }
 
   /** Ends the work of this node on tasks. Call it after the calls have ended. Idempotent. */
@@ -214,19 +215,24 @@ export class Tasks {
     const { id, sequence, record } = task
     if (!this.#index.set(id, sequence, record)) return
     this.history.add(task)
-    if (isOver(record) || (record.node !== undefined && record.node !== this.node)) this.#running.abandon(id)
+    if (isOver(record) || (record.node !== undefined && record.node !== this.node)) this.#abandon(id)
     this.#notify(id, task)
   }
 
   #forget(id: string): void {
     this.#index.delete(id)
     this.history.delete(id)
-    this.#running.abandon(id)
+    this.#abandon(id)
     this.#notify(id, undefined)
   }
 
+  /** Ends the calls of a task. */
+  #abandon(id: string): void {
+    for (const work of this.#running.get(id)) work.abandon()
+  }
+
   #notify(id: string, task: StoredTask | undefined): void {
-    for (const listener of this.#listeners.get(id) ?? []) listener(task)
+    for (const listener of this.#listeners.get(id)) listener(task)
   }
 }
 
@@ -234,33 +240,4 @@ export class Tasks {
 export interface TaskWork {
   /** Ends the call: its task is over, or another node has it. */
   abandon(): void
-}
-
-/**
- * The calls of this node by the id of their task. A task has several while its next state is being written: the call
- * that asked for input has not returned, and requests that want to continue it compete.
- */
-class RunningWork {
-  readonly #work = new Map<string, Set<TaskWork>>()
-
-  has(id: string): boolean {
-    return this.#work.has(id)
-  }
-
-  add(id: string, work: TaskWork): void {
-    const all = this.#work.get(id)
-    if (all === undefined) this.#work.set(id, new Set([work]))
-    else all.add(work)
-  }
-
-  delete(id: string, work: TaskWork): void {
-    const all = this.#work.get(id)
-    all?.delete(work)
-    if (all?.size === 0) this.#work.delete(id)
-  }
-
-  /** Ends the calls of a task. */
-  abandon(id: string): void {
-    for (const work of this.#work.get(id) ?? []) work.abandon()
-  }
 }

@@ -10,7 +10,7 @@ import type {
   SettleResult,
 } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
-import { SettledReceipts } from '@signalbox/broker-core/internal'
+import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { DELAYED } from '../store/damage.ts'
@@ -309,8 +309,6 @@ export class EmbeddedQueues implements QueueEngine {
   }
 }
 
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
-
 /** The receivers that wait on queues, and the delivery of new messages to them. */
 class WaitingReceivers {
   readonly #registry: ChannelRegistry
@@ -344,7 +342,7 @@ class WaitingReceivers {
     }
     const onAbort = (): void => waiter.reject(signal?.reason)
     // Not unref'd: a caller awaits it, and its time is bounded.
-    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMEOUT_MS))
+    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMER_MS))
     signal?.addEventListener('abort', onAbort)
     const entry = queue.waiters.add(waiter)
     this.#count(queue)

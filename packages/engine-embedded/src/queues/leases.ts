@@ -1,5 +1,5 @@
 import type { Ending } from '@signalbox/broker-core/internal'
-import { NumberMap } from '@signalbox/broker-core/internal'
+import { MAX_TIMER_MS, NumberMap } from '@signalbox/broker-core/internal'
 import { randomUUID } from 'node:crypto'
 
 import type { QueuedMessage } from '../store/message-rows.ts'
@@ -30,9 +30,6 @@ interface Deadline {
   readonly at: number
   readonly number: number
 }
-
-/** The longest delay of a timer, in ms; longer ones would fire immediately. */
-const MAX_TIMEOUT_MS = 2 ** 31 - 1
 
 /** The base of the number at the start of a receipt. */
 const RECEIPT_BASE = 36
@@ -135,7 +132,7 @@ export class Leases<Q> {
     this.#timer = undefined
     this.#timerAt = next
     if (next === Infinity) return
-    const wait = Math.min(Math.max(Math.ceil(next - performance.now()), 1), MAX_TIMEOUT_MS)
+    const wait = Math.min(Math.max(Math.ceil(next - performance.now()), 1), MAX_TIMER_MS)
     this.#timer = setTimeout(() => this.#lapse(), wait).unref()
   }
 

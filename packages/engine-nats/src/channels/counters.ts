@@ -1,9 +1,7 @@
-import { messageOf } from '@signalbox/broker-core/internal'
-
 import type { Connection } from '../connection.ts'
 import type { KeyedRecords } from '../keyed-records.ts'
 import type { NatsEngineProblem } from '../options.ts'
-import { reportFailure } from '../problems.ts'
+import { failure, reportFailure } from '../problems.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import { addCounts, countsFrom, laterCounts, noCounts } from './counter-table.ts'
@@ -112,7 +110,7 @@ export class Counters {
     for (const [i, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') continue
       this.#table.unstored.add(keys[i] ?? '')
-      this.#onProblem({ kind: 'failed', message: `storing counters failed: ${messageOf(outcome.reason)}` })
+      this.#onProblem(failure('storing counters', outcome.reason))
     }
   }
 

@@ -1,10 +1,10 @@
 import type { OtherNode } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 
 import type { Connection } from '../connection.ts'
 import type { NatsEngineProblem } from '../options.ts'
+import { failure } from '../problems.ts'
 import type { Subjects } from '../subjects.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
 import type { LiveChange } from './live-channels.ts'
@@ -107,7 +107,7 @@ export class Peers {
     try {
       this.#connection.nc.publish(this.#subjects.nodes(what), JSON.stringify(content))
     } catch (error) {
-      this.#onProblem({ kind: 'failed', message: `sending to the other nodes failed: ${messageOf(error)}`, error })
+      this.#onProblem(failure('sending to the other nodes', error))
     }
   }
 

@@ -1,11 +1,10 @@
 import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
 import { BrokerError, isReservedChannel, unavailable } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
 import type { NatsEngineProblem } from '../options.ts'
-import { runInBackground } from '../problems.ts'
+import { failure, runInBackground } from '../problems.ts'
 import type { Streams } from '../streams.ts'
 import type { Subjects } from '../subjects.ts'
 import { unique } from '../subjects.ts'
@@ -107,8 +106,7 @@ export class StoredChannels {
   }
 
   #failed(what: string, error: unknown): void {
-    if (this.#stopping.signal.aborted) return
-    this.#onProblem({ kind: 'failed', message: `${what} failed: ${messageOf(error)}`, error })
+    if (!this.#stopping.signal.aborted) this.#onProblem(failure(what, error))
   }
 
   #take(channel: StoredChannel): void {

@@ -1,13 +1,12 @@
 import type { OpenSubscription, StoredEvent, StoredEventListener } from '@signalbox/broker-core/engine'
-import { isBrokerError, messageSize, unavailable } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
+import { messageSize, unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
 import type { Parts } from '../parts.ts'
-import { runInBackground } from '../problems.ts'
+import { reportFailure, runInBackground } from '../problems.ts'
 import { parseAckSubject } from '../pulls.ts'
 import { unique } from '../subjects.ts'
 import { EventsStoreReader, storedEventOf } from './events-store-reader.ts'
@@ -250,13 +249,7 @@ export class FollowLoop {
           await step()
         } catch (error) {
           if (this.#subscription.ended) break
-          // The connection reports its own loss.
-          if (!isBrokerError(error, 'ENGINE_UNAVAILABLE'))
-            settings.onProblem({
-              kind: 'failed',
-              message: `following an events store failed: ${messageOf(error)}`,
-              error,
-            })
+          reportFailure(settings.onProblem, 'following an events store', error)
           failed()
           await this.retryPause()
         }

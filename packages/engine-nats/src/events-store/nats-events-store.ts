@@ -19,11 +19,11 @@ import {
   TOMBSTONE_MS,
   unavailable,
 } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { isWrongSequence } from '../errors.ts'
 import type { Parts } from '../parts.ts'
+import { failure } from '../problems.ts'
 import type { Published } from '../publisher.ts'
 import { claimOf, StreamGone } from '../publisher.ts'
 import { hash } from '../subjects.ts'
@@ -246,8 +246,7 @@ export class NatsEventsStore implements EventsStoreEngine {
   #run(work: Promise<void>): void {
     const running = work
       .catch((error: unknown) => {
-        const message = `a subscription to an events store failed: ${messageOf(error)}`
-        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+        this.#parts.settings.onProblem(failure('a subscription to an events store', error))
       })
       .finally(() => this.#running.delete(running))
     this.#running.add(running)
@@ -307,8 +306,7 @@ class Tombstones {
   start(): void {
     this.#timer = setInterval(() => {
       this.sweep(Date.now()).catch((error: unknown) => {
-        const message = `removing tombstones failed: ${messageOf(error)}`
-        this.#parts.settings.onProblem({ kind: 'failed', message, error })
+        this.#parts.settings.onProblem(failure('removing tombstones', error))
       })
     }, SWEEP_MS)
     this.#timer.unref()

@@ -11,6 +11,7 @@ import { nakAfter } from '../pulls.ts'
 import type { Subjects } from '../subjects.ts'
 import type { Delivery } from './deliveries.ts'
 import { queueMessageOf } from './deliveries.ts'
+import { MAX_TIMER_MS } from '@signalbox/broker-core/internal'
 
 /** A leased delivery. */
 export interface Lease {
@@ -28,8 +29,6 @@ export interface Lease {
   /** The ending that was tried last, and that may have been applied. */
   tried?: Ending
 }
-
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
  * The leases that this node granted or took over. A lease that is missing is over, or another node owns it.

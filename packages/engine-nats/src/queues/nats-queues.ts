@@ -9,7 +9,6 @@ import type {
   SettleResult,
 } from '@signalbox/broker-core/engine'
 import { decodeQueueMessage, messageSize, ResultSize, unavailable } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
@@ -18,7 +17,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
-import { reportFailure } from '../problems.ts'
+import { failure, reportFailure } from '../problems.ts'
 import { DeadLetters, Disposal, queueMessageOf } from './deliveries.ts'
 import type { Lease } from './leases.ts'
 import { LeaseKeeper, Leases, Receipts } from './leases.ts'
@@ -26,6 +25,7 @@ import { QueueGauges } from './queue-gauges.ts'
 import { QueueSender } from './queue-sender.ts'
 import { Queue } from './queue.ts'
 import { LeaseClaims, ReceiptSettler } from './receipt-settler.ts'
+import { MAX_TIMER_MS } from '@signalbox/broker-core/internal'
 
 /** The interval at which a queue is looked up while it is being deleted or created again. */
 const AGAIN_MS = 20
@@ -132,7 +132,7 @@ export class NatsQueues implements QueueEngine {
     })
     // The servers may know of a deletion before this node does.
     const wait = before ? AGAIN_MS : until - Date.now()
-    const timer = setTimeout(done, Math.max(0, Math.min(wait, 2 ** 31 - 1)))
+    const timer = setTimeout(done, Math.max(0, Math.min(wait, MAX_TIMER_MS)))
     signal?.addEventListener('abort', done)
     this.#closing.signal.addEventListener('abort', done)
     try {
@@ -182,11 +182,7 @@ export class NatsQueues implements QueueEngine {
       await keyedRecords.remove(subjects.keyedRecord('q', channel.incarnation, '>'))
       await this.#claims.forget(channel)
     } catch (error) {
-      settings.onProblem({
-        kind: 'failed',
-        message: `removing the records of a deleted queue failed: ${messageOf(error)}`,
-        error,
-      })
+      settings.onProblem(failure('removing the records of a deleted queue', error))
     }
   }
 

@@ -1,7 +1,7 @@
 import type { SettleResult } from '@signalbox/broker-core/engine'
 import { decodeQueueMessage, messageSize, unavailable } from '@signalbox/broker-core/engine'
 import type { Ending } from '@signalbox/broker-core/internal'
-import { messageOf, SettledReceipts } from '@signalbox/broker-core/internal'
+import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
@@ -10,7 +10,7 @@ import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { isNoResponders } from '../errors.ts'
 import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
-import { runInBackground } from '../problems.ts'
+import { failure, runInBackground } from '../problems.ts'
 import { ackSubject } from '../pulls.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import type { Disposal } from './deliveries.ts'
@@ -83,11 +83,7 @@ export class ReceiptSettler {
       const { receipt, clientId, wish } = shown
       message.respond(await this.#settleIfHere(receipt, clientId, wish))
     } catch (error) {
-      this.#parts.settings.onProblem({
-        kind: 'failed',
-        message: `settling a receipt for another node failed: ${messageOf(error)}`,
-        error,
-      })
+      this.#parts.settings.onProblem(failure('settling a receipt for another node', error))
       message.respond('unavailable')
     }
   }
@@ -272,7 +268,6 @@ export class ReceiptSettler {
   }
 }
 
-const MAX_TIMER_MS = 2 ** 31 - 1
 /**
  * The time after the end of a lease from which a node no longer acts on it, because the servers have ended
  * it, in milliseconds.

@@ -10,14 +10,15 @@ import type {
   Subscription,
 } from '@signalbox/broker-core/engine'
 import { decodeRequest, messageSize, OpenSubscription, toMessage, unavailable } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 
 import { liveKey } from '../channels/live-channels.ts'
 import type { Parts } from '../parts.ts'
-import { runInBackground } from '../problems.ts'
+import { failure, runInBackground } from '../problems.ts'
 import { hash } from '../subjects.ts'
 import { encodeAnswer, Requester, SILENCE_MS } from './requester.ts'
+import type { RequestHandler } from '@signalbox/broker-core/internal'
+import { FAILED_REPLY, MAX_TIMER_MS, MultiMap } from '@signalbox/broker-core/internal'
 
 /** Commands and queries on NATS: core subjects, on which each group of subscribers is a queue group. */
 export class NatsRequests implements RequestEngine {
@@ -99,21 +100,9 @@ export class NatsRequests implements RequestEngine {
   }
 }
 
-type RequestHandler = (request: RequestMessage) => Promise<Reply>
-
 /** The interval at which a node reports that it is still working on a request, in milliseconds. */
 const WORKING_MS = 5_000
-const MAX_TIMER_MS = 2 ** 31 - 1
-
-const FAILED: Reply = Object.freeze({
-  executed: false,
-  error: 'the subscriber failed to handle the request',
-  body: new Uint8Array(0),
-  metadata: '',
-  tags: Object.freeze({}),
-})
-
-const TOO_LARGE: Reply = { ...FAILED, error: 'the answer is larger than the NATS servers accept (max_payload)' }
+const TOO_LARGE: Reply = { ...FAILED_REPLY, error: 'the answer is larger than the NATS servers accept (max_payload)' }
 
 /** Handles requests that arrived on this node, and reports their progress to the requesters. */
 class Responder {
@@ -122,14 +111,14 @@ class Responder {
   /**
    * The running handlers by the inbox of the answer. Several groups may handle the same request on one node.
    */
-  readonly #handling = new Map<string, Set<AbortController>>()
+  readonly #handling = new MultiMap<string, AbortController>()
 
   constructor(parts: Parts, workingMs = WORKING_MS) {
     this.#parts = parts
     this.#workingMs = workingMs
     const { connection, subjects, node } = parts
     connection.listen(subjects.node(node, 'cancel'), (message) => {
-      for (const controller of this.#handling.get(message.string()) ?? []) controller.abort()
+      for (const controller of this.#handling.get(message.string())) controller.abort()
     })
   }
 
@@ -149,9 +138,7 @@ class Responder {
    */
   handle(inbox: string, request: EncodedRequest, handler: RequestHandler): void {
     const controller = new AbortController()
-    const handling = this.#handling.get(inbox) ?? new Set()
-    handling.add(controller)
-    this.#handling.set(inbox, handling)
+    this.#handling.add(inbox, controller)
     const late = setTimeout(() => controller.abort(), Math.min(request.leftMs, MAX_TIMER_MS)).unref()
     const replied = this.#replied(handler, requestMessage(request, controller.signal))
     const settled = this.#settle(inbox, controller, late, replied)
@@ -175,7 +162,7 @@ class Responder {
   ): Promise<void> {
     const { settings } = this.#parts
     const working = this.#reportProgress(inbox)
-    let reply = FAILED
+    let reply = FAILED_REPLY
     try {
       reply = await replied
     } catch (error) {
@@ -186,9 +173,7 @@ class Responder {
     } finally {
       clearInterval(working)
       clearTimeout(late)
-      const handling = this.#handling.get(inbox)
-      handling?.delete(controller)
-      if (handling?.size === 0) this.#handling.delete(inbox)
+      this.#handling.delete(inbox, controller)
     }
     if (!controller.signal.aborted) await this.#answer(inbox, reply)
   }
@@ -200,11 +185,7 @@ class Responder {
       try {
         if (connection.connected) connection.nc.publish(inbox, encodeAnswer({ kind, node }))
       } catch (error) {
-        settings.onProblem({
-          kind: 'failed',
-          message: `reporting the progress of a request failed: ${messageOf(error)}`,
-          error,
-        })
+        settings.onProblem(failure('reporting the progress of a request', error))
       }
     }
     say('accepted')
@@ -223,13 +204,13 @@ class Responder {
       await connection.ready()
       connection.nc.publish(inbox, payload)
     } catch (error) {
-      settings.onProblem({ kind: 'failed', message: `answering a command or query failed: ${messageOf(error)}`, error })
+      settings.onProblem(failure('answering a command or query', error))
     }
   }
 
   /** Aborts all handlers when the engine closes; their requesters receive no answer. */
   close(): void {
-    for (const handling of this.#handling.values()) for (const controller of handling) controller.abort()
+    for (const controller of this.#handling.values()) controller.abort()
   }
 }
 

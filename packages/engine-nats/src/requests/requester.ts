@@ -1,6 +1,5 @@
 import type { OutgoingMessage, Reply, RequestOptions, RequestType } from '@signalbox/broker-core/engine'
 import {
-  BrokerError,
   decodeReply,
   encodeReply,
   encodeRequest,
@@ -14,6 +13,7 @@ import { Buffer } from 'node:buffer'
 
 import { asBrokerError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
+import { MAX_TIMER_MS, noSubscriber, unanswered } from '@signalbox/broker-core/internal'
 
 /** The silence after which a subscriber's node counts as dead, in milliseconds. */
 export const SILENCE_MS = 15_000
@@ -90,8 +90,6 @@ export class Requester {
  * subscribers.
  */
 const AGAIN_MS = 1_000
-const MAX_TIMER_MS = 2 ** 31 - 1
-
 /** A request of this node: waits for a subscriber, then for its answer. */
 class PendingRequest {
   /** Resolves with the reply; rejects with the reason if there is none. */
@@ -152,7 +150,7 @@ class PendingRequest {
       if (this.#waiting && !this.#delivered) this.#send()
     })
     this.#deadline = setTimeout(
-      () => this.#reject(timedOut(this.#delivered, this.#name, timeoutMs)),
+      () => this.#reject(unanswered(this.#delivered, this.#name, timeoutMs)),
       Math.min(timeoutMs, MAX_TIMER_MS),
     )
     signal?.addEventListener('abort', this.#onAbort)
@@ -249,7 +247,7 @@ class PendingRequest {
     const { timeoutMs } = this.#options
     clearTimeout(this.#silence)
     this.#silence = setTimeout(
-      () => this.#reject(timedOut(true, this.#name, timeoutMs, 'its node no longer responds')),
+      () => this.#reject(unanswered(true, this.#name, timeoutMs, ': its node no longer responds')),
       this.#silenceMs,
     )
   }
@@ -267,19 +265,6 @@ class PendingRequest {
     this.#announcements?.unsubscribe()
     this.#message = undefined
   }
-}
-
-function noSubscriber(channel: string, timeoutMs: number): BrokerError {
-  return new BrokerError('NO_SUBSCRIBER', `${JSON.stringify(channel)} has no subscriber`, { timeoutMs })
-}
-
-function timedOut(delivered: boolean, channel: string, timeoutMs: number, why = ''): BrokerError {
-  const shown = JSON.stringify(channel)
-  if (!delivered) {
-    return new BrokerError('NO_SUBSCRIBER', `${shown} had no subscriber for ${timeoutMs / 1000} s`, { timeoutMs })
-  }
-  const detail = why === '' ? ` within ${timeoutMs / 1000} s` : `: ${why}`
-  return new BrokerError('REQUEST_TIMEOUT', `the subscriber of ${shown} did not answer${detail}`, { timeoutMs })
 }
 
 /**

@@ -1,3 +1,4 @@
+import { MultiMap } from '@signalbox/broker-core/internal'
 import { ANONYMOUS_ACCOUNT, derivedLimits, half, scanJson } from '@signalbox/http-kit/internal'
 
 import type { StoredCard } from '../card/agent-card.ts'
@@ -11,18 +12,58 @@ interface Registered {
 }
 
 /** A reservation for a new agent, held until its entry was applied or has failed. */
-interface Place {
-  /** Takes the place, unless it is taken already. @throws RegistryError AGENT_LIMIT */
+interface Reservation {
+  /** Makes the reservation, unless it is made already. @throws RegistryError AGENT_LIMIT, CALLER_AGENT_LIMIT */
   take(): void
   release(): void
+}
+
+function reservation(take: () => void, release: () => void): Reservation {
+  let taken = false
+  return {
+    take() {
+      if (!taken) take()
+      taken = true
+    },
+    release() {
+      if (taken) release()
+      taken = false
+    },
+  }
+}
+
+/** New agents whose entries are being written, with the number of calls for each. */
+class NewAgents {
+  readonly #calls = new Map<string, number>()
+
+  get ids(): Iterable<string> {
+    return this.#calls.keys()
+  }
+
+  get isEmpty(): boolean {
+    return this.#calls.size === 0
+  }
+
+  has(agentId: string): boolean {
+    return this.#calls.has(agentId)
+  }
+
+  add(agentId: string): void {
+    this.#calls.set(agentId, (this.#calls.get(agentId) ?? 0) + 1)
+  }
+
+  delete(agentId: string): void {
+    const calls = (this.#calls.get(agentId) ?? 1) - 1
+    if (calls > 0) this.#calls.set(agentId, calls)
+    else this.#calls.delete(agentId)
+  }
 }
 
 /** The limit MaxAgents. It is exact on one node; in a cluster, registrations that exceed it are withdrawn. */
 export class MaxAgents {
   readonly #limit: number
   readonly #registered: Registered
-  /** New agents whose entries are being written, with the number of calls for each. */
-  readonly #underWay = new Map<string, number>()
+  readonly #new = new NewAgents()
   /** Registrations over the limit, by agent, with the sequence of their entry. They are being withdrawn. */
   readonly #excess = new Map<string, number>()
 
@@ -35,31 +76,22 @@ export class MaxAgents {
     this.#registered = registered
   }
 
-  placeFor(agentId: string): Place {
-    let taken = false
-    return {
-      take: () => {
-        if (taken) return
+  reserve(agentId: string): Reservation {
+    return reservation(
+      () => {
         if (this.#limit > 0 && this.#countExcept(agentId) >= this.#limit) throw this.refusal()
-        this.#underWay.set(agentId, (this.#underWay.get(agentId) ?? 0) + 1)
-        taken = true
+        this.#new.add(agentId)
       },
-      release: () => {
-        if (!taken) return
-        taken = false
-        const calls = (this.#underWay.get(agentId) ?? 1) - 1
-        if (calls > 0) this.#underWay.set(agentId, calls)
-        else {
-          this.#underWay.delete(agentId)
-          if (!this.#registered.has(agentId)) this.#excess.delete(agentId)
-        }
+      () => {
+        this.#new.delete(agentId)
+        if (!this.#new.has(agentId) && !this.#registered.has(agentId)) this.#excess.delete(agentId)
       },
-    }
+    )
   }
 
   #countExcept(agentId: string): number {
     let count = this.#registered.size
-    for (const other of this.#underWay.keys()) {
+    for (const other of this.#new.ids) {
       if (other !== agentId && !this.#registered.has(other)) count++
     }
     return count
@@ -90,7 +122,7 @@ export class MaxAgents {
    * its own entry, so the result for that call is kept until the call ends.
    */
   forget(agentId: string): void {
-    if (!this.#underWay.has(agentId)) this.#excess.delete(agentId)
+    if (!this.#new.has(agentId)) this.#excess.delete(agentId)
   }
 
   refusal(): RegistryError {
@@ -138,59 +170,48 @@ interface ShareOptions {
  */
 export class AgentShares {
   readonly #options: ShareOptions
-  readonly #owned = new Map<string, Set<string>>()
-  /** New agents whose entries are being written: by account, the number of calls for each agent. */
-  readonly #underWay = new Map<string, Map<string, number>>()
+  readonly #owned = new MultiMap<string, string>()
+  readonly #new = new Map<string, NewAgents>()
 
   constructor(options: ShareOptions) {
     this.#options = options
   }
 
   add(account: string, agentId: string): void {
-    const owned = this.#owned.get(account)
-    if (owned === undefined) this.#owned.set(account, new Set([agentId]))
-    else owned.add(agentId)
+    this.#owned.add(account, agentId)
   }
 
   delete(account: string, agentId: string): void {
-    const owned = this.#owned.get(account)
-    owned?.delete(agentId)
-    if (owned?.size === 0) this.#owned.delete(account)
+    this.#owned.delete(account, agentId)
   }
 
-  /** Returns a place among the caller's agents; `take` throws RegistryError CALLER_AGENT_LIMIT. */
-  placeFor(agentId: string, caller: RegistryCaller): Place {
+  /** Reserves one of the caller's agents; `take` throws RegistryError CALLER_AGENT_LIMIT. */
+  reserve(agentId: string, caller: RegistryCaller): Reservation {
     const account = accountOf(caller)
-    let taken = false
-    return {
-      take: () => {
-        if (taken) return
+    return reservation(
+      () => {
         const most = this.#options.maxAgentsOf(caller)
         if (most > 0 && this.#countExcept(account, agentId) >= most) {
           this.#options.limited(account)
           throw shareRefusal(account, most)
         }
-        const calls = this.#underWay.get(account) ?? new Map<string, number>()
-        this.#underWay.set(account, calls.set(agentId, (calls.get(agentId) ?? 0) + 1))
-        taken = true
+        const added = this.#new.get(account) ?? new NewAgents()
+        this.#new.set(account, added)
+        added.add(agentId)
       },
-      release: () => {
-        if (!taken) return
-        taken = false
-        const calls = this.#underWay.get(account)
-        const left = (calls?.get(agentId) ?? 1) - 1
-        if (left > 0) calls?.set(agentId, left)
-        else calls?.delete(agentId)
-        if (calls?.size === 0) this.#underWay.delete(account)
+      () => {
+        const added = this.#new.get(account)
+        added?.delete(agentId)
+        if (added?.isEmpty === true) this.#new.delete(account)
       },
-    }
+    )
   }
 
   #countExcept(account: string, agentId: string): number {
     const owned = this.#owned.get(account)
-    let count = owned?.size ?? 0
-    for (const other of this.#underWay.get(account)?.keys() ?? []) {
-      if (other !== agentId && owned?.has(other) !== true) count++
+    let count = owned.size
+    for (const other of this.#new.get(account)?.ids ?? []) {
+      if (other !== agentId && !owned.has(other)) count++
     }
     return count
   }
@@ -216,7 +237,7 @@ function bytesOf(card: object): number {
 }
 
 /** A reservation of memory for a card, held until its entry was applied or has failed. */
-interface CardPlace {
+interface CardReservation {
   /** Replaces what it has taken before. @throws RegistryError AGENT_LIMIT, CALLER_AGENT_LIMIT */
   take(account: string, card: object): void
   release(): void
@@ -257,7 +278,7 @@ export class CardMemory {
     this.#add(held.account, -held.bytes)
   }
 
-  placeFor(agentId: string): CardPlace {
+  reserve(agentId: string): CardReservation {
     let taken: Held | undefined
     const release = (): void => {
       if (taken !== undefined) this.#add(taken.account, -taken.bytes)

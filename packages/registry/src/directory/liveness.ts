@@ -1,3 +1,5 @@
+import { MAX_TIMER_MS, MultiMap } from '@signalbox/broker-core/internal'
+
 import type { IdHold } from '../discovery/discovery-entry.ts'
 
 /** The number of times per TTL that an agent's `last_seen` may be replicated. */
@@ -98,7 +100,7 @@ export class HeldIds {
   readonly #free: (agentId: string, sequence: number) => void
   readonly #held = new Map<string, HeldId>()
   /** Oldest first. */
-  readonly #byOwner = new Map<string, Set<string>>()
+  readonly #byOwner = new MultiMap<string, string>()
   readonly #ends: DelayQueue
 
   /** @param free Called with each id whose time is over, on every node. */
@@ -120,8 +122,8 @@ export class HeldIds {
   set(agentId: string, { owner, untilMs }: IdHold, sequence: number): void {
     this.delete(agentId)
     this.#held.set(agentId, { owner, sequence })
-    const owned = this.#byOwner.get(owner) ?? new Set()
-    this.#byOwner.set(owner, owned.add(agentId))
+    this.#byOwner.add(owner, agentId)
+    const owned = this.#byOwner.get(owner)
     const [oldest] = owned
     if (untilMs <= Date.now()) this.#end(agentId)
     else if (owned.size > MAX_PER_OWNER && oldest !== undefined) this.#end(oldest)
@@ -133,9 +135,7 @@ export class HeldIds {
     if (held === undefined) return
     this.#held.delete(agentId)
     this.#ends.delete(agentId)
-    const owned = this.#byOwner.get(held.owner)
-    owned?.delete(agentId)
-    if (owned?.size === 0) this.#byOwner.delete(held.owner)
+    this.#byOwner.delete(held.owner, agentId)
   }
 
   close(): void {
@@ -149,9 +149,6 @@ export class HeldIds {
     this.#free(agentId, held.sequence)
   }
 }
-
-/** The maximum delay of a timer. */
-const MAX_TIMER_MS = 2_147_483_647
 
 /**
  * Reports the ids that were not touched for a fixed time. The time is the same for all ids, so they become

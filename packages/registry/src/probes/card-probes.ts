@@ -167,7 +167,7 @@ export class CardProbes {
   }
 
   async #write(agentId: string, probed: AgentRecord, card: StoredCard | undefined, probe: ProbeResult): Promise<void> {
-    const memory = this.#parts.cards.placeFor(agentId)
+    const memory = this.#parts.cards.reserve(agentId)
     try {
       await this.#parts.writes.write(agentId, (record) => {
         if (record === undefined || record.revision !== probed.revision) throw new NotProbed()
