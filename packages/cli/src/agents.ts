@@ -7,7 +7,7 @@ import { connectClient } from './connection.ts'
 import type { ExitCode } from './errors.ts'
 import { EXIT } from './errors.ts'
 import { failureOf } from './failure.ts'
-import { textOf } from './json.ts'
+import { toText } from './json.ts'
 import { CheckList, shown, table } from './output.ts'
 
 /** `signalbox agents ls`: lists the registered agents. */
@@ -20,7 +20,7 @@ export async function agentsListCommand(call: CommandCall): Promise<ExitCode> {
     for (const card of cards) await io.stdout.write(`${JSON.stringify(card)}\n`)
   } else {
     const rows = cards.map((card) =>
-      [card['agent_id'], card['name'], card['url'], card['last_seen']].map((cell) => shown(textOf(cell), io.stdout)),
+      [card['agent_id'], card['name'], card['url'], card['last_seen']].map((cell) => shown(toText(cell), io.stdout)),
     )
     for (const row of table(rows)) await io.stdout.write(`${row}\n`)
   }
@@ -83,8 +83,8 @@ export async function agentsCheckCommand(call: CommandCall): Promise<ExitCode> {
     await checks.add({ name: 'registered', state: 'failed', detail, exit: EXIT.NOTHING })
     return checks.exit
   }
-  await checks.add({ name: 'registered', state: 'ok', detail: `${textOf(card['name'])} at ${textOf(card['url'])}` })
-  const seen = Date.parse(textOf(card['last_seen']))
+  await checks.add({ name: 'registered', state: 'ok', detail: `${toText(card['name'])} at ${toText(card['url'])}` })
+  const seen = Date.parse(toText(card['last_seen']))
   const seconds = Math.max(0, Math.round((Date.now() - seen) / 1000))
   await checks.add({ name: 'heartbeat', state: 'ok', detail: `the last one was ${seconds} s ago` })
   // A task that no agent has: the agent answers that it does not know it, and does nothing.

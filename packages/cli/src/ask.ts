@@ -1,7 +1,7 @@
 import { bodiesOf, messageOptions } from './body.ts'
 import type { CommandCall } from './command.ts'
 import { connectClient } from './connection.ts'
-import { dataJson, dataText, shown } from './output.ts'
+import { dataJson, dataText, printResult, shown } from './output.ts'
 import { warn } from './terminal.ts'
 
 /** The time after which a person learns that the command waits, in ms. */
@@ -12,7 +12,6 @@ export async function askCommand(call: CommandCall): Promise<void> {
   const { line, io } = call
   const timeout = line.time('timeout')
   const channel = line.word(0)
-  const json = line.has('json')
   const waiting = `signalbox ask: no answer on ${channel} yet; waiting up to ${line.option('timeout')}, Ctrl-C ends`
   await using client = await connectClient(call)
   const notice = setTimeout(() => void warn(io, waiting), NOTICE_MS)
@@ -21,12 +20,10 @@ export async function askCommand(call: CommandCall): Promise<void> {
     const options = { ...messageOptions(call, body), timeout }
     if (line.has('command')) {
       await client.command(channel, body.data, options)
-      await io.stdout.write(json ? `${JSON.stringify({ channel, executed: true })}\n` : `${channel}: executed\n`)
+      await printResult(call, { channel, executed: true }, `${channel}: executed`)
       return
     }
     const data = await client.query(channel, body.data, options)
-    await io.stdout.write(
-      json ? `${JSON.stringify({ channel, ...dataJson(data) })}\n` : `${shown(dataText(data), io.stdout)}\n`,
-    )
+    await printResult(call, { channel, ...dataJson(data) }, shown(dataText(data), io.stdout))
   }
 }

@@ -54,7 +54,7 @@ async function* linesOf({ stdin, signal }: CommandIo): AsyncGenerator<string, vo
 
 function bodyOf({ line }: CommandCall, bytes: Buffer): Body {
   const given = line.value('content-type')
-  const text = textOf(bytes)
+  const text = utf8Text(bytes)
   if (text === undefined) return { data: bytes, contentType: given }
   const asJson = given === undefined ? /^\s*[{[]/.test(text) : JSON_TYPE.test(given)
   const parsed = asJson ? parse(text) : undefined
@@ -81,7 +81,7 @@ function keepsNumbers(json: string): boolean {
   return tokens.every((token) => token.startsWith('"') || String(Number(token)) === token)
 }
 
-function textOf(bytes: Buffer): string | undefined {
+function utf8Text(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {

@@ -7,7 +7,7 @@ import type { CommandCall } from './command.ts'
 import type { ExitCode } from './errors.ts'
 import { CommandError, EXIT } from './errors.ts'
 import { isObject } from './json.ts'
-import { table } from './output.ts'
+import { printResult, table } from './output.ts'
 import type { CommandIo } from './terminal.ts'
 
 /** `signalbox context add`: saves a server under a name. */
@@ -32,7 +32,7 @@ export async function contextAddCommand(call: CommandCall): Promise<void> {
   }
   const { current, byName } = readContexts(io)
   writeContexts(io, { current: current ?? name, byName: new Map([...byName, [name, context]]) })
-  await answer(
+  await printResult(
     call,
     { name, file: contextsFile(io), current: (current ?? name) === name },
     `${name} is saved in ${contextsFile(io)}`,
@@ -44,7 +44,7 @@ export async function contextUseCommand(call: CommandCall): Promise<void> {
   const { line, io } = call
   const { byName } = contextsWith(call)
   writeContexts(io, { current: line.word(0), byName })
-  await answer(call, { name: line.word(0), current: true }, `${line.word(0)} is the current context`)
+  await printResult(call, { name: line.word(0), current: true }, `${line.word(0)} is the current context`)
 }
 
 /** `signalbox context rm`: removes a context. */
@@ -54,7 +54,7 @@ export async function contextRemoveCommand(call: CommandCall): Promise<void> {
   const left = new Map(byName)
   left.delete(line.word(0))
   writeContexts(io, { current: current === line.word(0) ? undefined : current, byName: left })
-  await answer(call, { name: line.word(0), removed: true }, `${line.word(0)} is removed`)
+  await printResult(call, { name: line.word(0), removed: true }, `${line.word(0)} is removed`)
 }
 
 /** `signalbox context ls`: lists the contexts. The current one has a star. */
@@ -85,10 +85,6 @@ function contextsWith({ line, io }: CommandCall): Contexts {
   throw new CommandError('CONFIG_INVALID', [
     `${line.command}: there is no context ${JSON.stringify(line.word(0))}; ${known === '' ? 'add one with signalbox context add' : `allowed are ${known}`}`,
   ])
-}
-
-async function answer({ line, io }: CommandCall, json: object, text: string): Promise<void> {
-  await io.stdout.write(`${line.has('json') ? JSON.stringify(json) : text}\n`)
 }
 
 async function firstLine({ stdin }: CommandIo): Promise<string> {

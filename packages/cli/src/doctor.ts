@@ -7,7 +7,7 @@ import type { ExitCode } from './errors.ts'
 import { EXIT } from './errors.ts'
 import { failureOf } from './failure.ts'
 import type { JsonObject } from './json.ts'
-import { isObject, numberOf, objectsOf, textOf } from './json.ts'
+import { isObject, numberOf, objectsOf, toText } from './json.ts'
 import { causeOf, ManagementClient } from './management-client.ts'
 import type { Check } from './output.ts'
 import { CheckList } from './output.ts'
@@ -78,14 +78,14 @@ async function checkShared(call: CommandCall, { url, tls }: Connection, checks: 
   }
   await checks.add({ name: 'reachable', state: 'ok', detail: `${url} answers in ${ms} ms` })
   const failing = objectsOf(json['checks']).filter(({ ok }) => ok !== true)
-  const problems = failing.map(({ name, detail }) => `${textOf(name)}: ${textOf(detail)}`).join('; ')
+  const problems = failing.map(({ name, detail }) => `${toText(name)}: ${toText(detail)}`).join('; ')
   const ready = json['ready'] && json['healthy'] === true
   await checks.add({
     name: 'healthy',
     state: ready ? 'ok' : 'failed',
-    detail: ready ? `${textOf(json['engine'])} engine, ready` : problems,
+    detail: ready ? `${toText(json['engine'])} engine, ready` : problems,
   })
-  await checks.add(versionCheck(textOf(json['version']), call.host.version))
+  await checks.add(versionCheck(toText(json['version']), call.host.version))
   const skew = Math.abs(date - Date.now())
   if (skew > CLOCK_MS + 1000) {
     const detail = `the clock of the server differs from this one by ${Math.round(skew / 1000)} s; tokens may be refused`
@@ -198,7 +198,7 @@ function numbersOf(version: string): readonly number[] {
 const EVERYWHERE = new Set(['0.0.0.0', '::', '[::]'])
 
 function isWide(host: unknown): boolean {
-  return EVERYWHERE.has(textOf(host))
+  return EVERYWHERE.has(toText(host))
 }
 
 /** Returns the problems of a configuration, by the keys of the configuration file. */

@@ -7,20 +7,18 @@ import { milliseconds } from './command-line.ts'
 import { connectClient, messageOf } from './connection.ts'
 import type { ExitCode } from './errors.ts'
 import { EXIT } from './errors.ts'
-import { MessagePrinter, printStored } from './output.ts'
+import { MessagePrinter, printResult, printStored } from './output.ts'
 import { warn } from './terminal.ts'
 
 /** `signalbox pub`: publishes events. */
 export async function pubCommand(call: CommandCall): Promise<void> {
-  const { line, io } = call
+  const channel = call.line.word(0)
   await using client = await connectClient(call)
-  const events = client.events(line.word(0))
+  const events = client.events(channel)
   for await (const body of bodiesOf(call, 1)) {
     const { id = crypto.randomUUID(), ...options } = messageOptions(call, body)
     await events.publish(body.data, { ...options, id })
-    await io.stdout.write(
-      line.has('json') ? `${JSON.stringify({ channel: line.word(0), id })}\n` : `${line.word(0)}: id ${id}\n`,
-    )
+    await printResult(call, { channel, id }, `${channel}: id ${id}`)
   }
 }
 

@@ -10,7 +10,7 @@ export function objectsOf(value: unknown): readonly JsonObject[] {
 }
 
 /** Returns text; the JSON of other values, and an empty text for none. */
-export function textOf(value: unknown): string {
+export function toText(value: unknown): string {
   if (typeof value === 'string') return value
   return value === undefined || value === null ? '' : JSON.stringify(value)
 }

@@ -2,7 +2,7 @@ import type { Fetch } from '@signalbox/client'
 import { SignalboxError } from '@signalbox/client'
 
 import type { JsonObject } from './json.ts'
-import { isObject, textOf } from './json.ts'
+import { isObject, toText } from './json.ts'
 import type { ClientTls, CommandTls } from './tls.ts'
 
 /** The longest time of a call, in ms. */
@@ -98,8 +98,8 @@ function dataOf(text: string, status: number, url: string): JsonObject {
   }
   const data = isObject(body['data']) ? body['data'] : {}
   if (!body['error']) return data
-  const code = body['data'] === null ? 'NOT_READY' : textOf(data['code'])
-  throw new SignalboxError(code, textOf(body['error_string']), { status, details: data })
+  const code = body['data'] === null ? 'NOT_READY' : toText(data['code'])
+  throw new SignalboxError(code, toText(body['error_string']), { status, details: data })
 }
 
 /** Returns the code of the connection's error in brackets. */

@@ -6,7 +6,7 @@ import { connectManagement } from './connection.ts'
 import type { ExitCode } from './errors.ts'
 import { EXIT } from './errors.ts'
 import type { JsonObject } from './json.ts'
-import { isObject, textOf } from './json.ts'
+import { isObject, toText } from './json.ts'
 import type { ManagementClient } from './management-client.ts'
 import { shown, styles } from './output.ts'
 import { warn } from './terminal.ts'
@@ -92,10 +92,10 @@ function printerOf({ line, io }: CommandCall): (frame: JsonObject) => Promise<vo
     } else if (frame['kind'] === 'message') {
       const { time, direction, type, channel, client, body } = frame
       const [at, way, kind, name, by] = [time, direction, type, channel, client].map((cell) =>
-        shown(textOf(cell), io.stdout),
+        shown(toText(cell), io.stdout),
       )
       const head = style('dim', `${at}\t${way}\t${kind}`)
-      await io.stdout.write(`${head}\t${name}\t${style('dim', by ?? '')}\t${shown(textOf(body), io.stdout)}\n`)
+      await io.stdout.write(`${head}\t${name}\t${style('dim', by ?? '')}\t${shown(toText(body), io.stdout)}\n`)
     } else if (frame['kind'] !== 'started') {
       await io.stderr.write(`signalbox monitor: ${JSON.stringify(frame)}\n`)
     }

@@ -64,14 +64,16 @@ function messageJson(message: Message): Readonly<Record<string, unknown>> {
   }
 }
 
+/** Prints the result of a command: with `--json` as JSON, otherwise as text. */
+export async function printResult({ line, io }: CommandCall, json: object, text: string): Promise<void> {
+  await io.stdout.write(`${line.has('json') ? JSON.stringify(json) : text}\n`)
+}
+
 /** Prints the answer to a send. */
-export async function printStored({ line, io }: CommandCall, channel: string, stored: Stored): Promise<void> {
+export async function printStored(call: CommandCall, channel: string, stored: Stored): Promise<void> {
   const { id, sequence, duplicate } = stored
-  await io.stdout.write(
-    line.has('json')
-      ? `${JSON.stringify({ channel, id, sequence, duplicate })}\n`
-      : `${channel} ${sequence}: ${duplicate ? 'a message with this id was stored before: ' : ''}id ${id}\n`,
-  )
+  const note = duplicate ? 'a message with this id was stored before: ' : ''
+  await printResult(call, { channel, id, sequence, duplicate }, `${channel} ${sequence}: ${note}id ${id}`)
 }
 
 /** The result of one check of a command that looks for problems. */
@@ -101,13 +103,10 @@ export class CheckList {
 
   async add({ name, state, detail, exit = EXIT.FAILED }: Check): Promise<void> {
     if (state === 'failed') this.#exit ??= exit
-    const { line, io } = this.#call
+    const { io } = this.#call
     const style = styles(io, io.stdout)
-    await io.stdout.write(
-      line.has('json')
-        ? `${JSON.stringify({ check: name, state, detail })}\n`
-        : `${style(COLORS[state], state.padEnd(7))}  ${name.padEnd(14)}  ${shown(detail, io.stdout)}\n`,
-    )
+    const text = `${style(COLORS[state], state.padEnd(7))}  ${name.padEnd(14)}  ${shown(detail, io.stdout)}`
+    await printResult(this.#call, { check: name, state, detail }, text)
   }
 }
 

@@ -6,8 +6,8 @@ import { connectClient, connectManagement } from './connection.ts'
 import type { ExitCode } from './errors.ts'
 import { EXIT } from './errors.ts'
 import type { JsonObject } from './json.ts'
-import { numberOf, objectsOf, textOf } from './json.ts'
-import { MessagePrinter, printStored } from './output.ts'
+import { numberOf, objectsOf, toText } from './json.ts'
+import { MessagePrinter, printResult, printStored } from './output.ts'
 
 /** `signalbox send`: sends messages to a queue. */
 export async function sendCommand(call: CommandCall): Promise<void> {
@@ -128,12 +128,9 @@ export async function redriveCommand(call: CommandCall): Promise<ExitCode> {
     redriven += numberOf(answer['redriven'])
     if (numberOf(answer['redriven']) < count) break
   }
-  await io.stdout.write(
-    line.has('json')
-      ? `${JSON.stringify({ channel, redriven, left })}\n`
-      : `messages sent back from ${channel}: ${redriven}${left.length > 0 ? `; left: ${left.length}` : ''}\n`,
-  )
-  for (const { id, reason } of left) await io.stderr.write(`signalbox redrive: left ${textOf(id)}: ${textOf(reason)}\n`)
+  const text = `messages sent back from ${channel}: ${redriven}${left.length > 0 ? `; left: ${left.length}` : ''}`
+  await printResult(call, { channel, redriven, left }, text)
+  for (const { id, reason } of left) await io.stderr.write(`signalbox redrive: left ${toText(id)}: ${toText(reason)}\n`)
   if (left.length > 0) return EXIT.FAILED
   return redriven === 0 ? EXIT.NOTHING : EXIT.OK
 }

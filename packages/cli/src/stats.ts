@@ -3,7 +3,7 @@ import { connectManagement } from './connection.ts'
 import type { ExitCode } from './errors.ts'
 import { EXIT } from './errors.ts'
 import type { JsonObject } from './json.ts'
-import { isObject, numberOf, objectsOf, textOf } from './json.ts'
+import { isObject, numberOf, objectsOf, toText } from './json.ts'
 import type { ManagementClient } from './management-client.ts'
 import { shown, styles, table } from './output.ts'
 
@@ -86,7 +86,7 @@ async function printSnapshot({ line, io }: CommandCall, api: ManagementClient): 
   const rows = [
     [
       'node',
-      `${textOf(node['node'])}, version ${textOf(node['version'])}, ${textOf(node['engine'])} engine, up ${span(numberOf(node['uptime_seconds']))}`,
+      `${toText(node['node'])}, version ${toText(node['version'])}, ${toText(node['engine'])} engine, up ${span(numberOf(node['uptime_seconds']))}`,
     ],
     ['messages', `${numberOf(into)} in, ${numberOf(out)} out, ${numberOf(errors)} errors since the start`],
     ['queues', `${numberOf(waiting)} waiting, ${numberOf(delayed)} delayed, ${numberOf(inFlight)} in flight`],
@@ -95,7 +95,7 @@ async function printSnapshot({ line, io }: CommandCall, api: ManagementClient): 
     ['streams', `${streams} open`],
     ...objectsOf(snapshot['deepest_queues']).map((queue) => [
       'deepest queue',
-      `${textOf(queue['name'])}: ${numberOf(queue['waiting'])} waiting`,
+      `${toText(queue['name'])}: ${numberOf(queue['waiting'])} waiting`,
     ]),
   ]
   const style = styles(io, io.stdout)
@@ -106,7 +106,7 @@ async function printSnapshot({ line, io }: CommandCall, api: ManagementClient): 
 }
 
 function cell(value: unknown, output: CommandCall['io']['stdout']): string | number {
-  return typeof value === 'number' ? value : shown(textOf(value), output)
+  return typeof value === 'number' ? value : shown(toText(value), output)
 }
 
 function span(seconds: number): string {

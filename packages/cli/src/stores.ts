@@ -1,6 +1,7 @@
-import type { CommandCall, StoreChoice, StoreCopy } from './command.ts'
+import type { CommandCall, StoreChoice } from './command.ts'
 import { contextOf, isLoopbackUrl } from './connection.ts'
 import { CommandError } from './errors.ts'
+import { printResult } from './output.ts'
 
 /**
  * `signalbox backup`: copies the store to a file, while the server runs or not. The configuration
@@ -9,7 +10,8 @@ import { CommandError } from './errors.ts'
  * cannot be written
  */
 export async function backupCommand(call: CommandCall): Promise<void> {
-  await print(call, await call.host.backUpStore(choiceOf(call), call.line.word(0)))
+  const { file, bytes } = await call.host.backUpStore(choiceOf(call), call.line.word(0))
+  await printResult(call, { file, bytes }, `${file}: ${bytes} bytes`)
 }
 
 /**
@@ -18,7 +20,8 @@ export async function backupCommand(call: CommandCall): Promise<void> {
  * format, or a folder that is in use or not empty
  */
 export async function restoreCommand(call: CommandCall): Promise<void> {
-  await print(call, await call.host.restoreStore(choiceOf(call), call.line.word(0)))
+  const { file, bytes } = await call.host.restoreStore(choiceOf(call), call.line.word(0))
+  await printResult(call, { file, bytes }, `${file}: ${bytes} bytes`)
 }
 
 /** Returns what selects the store. @throws CommandError CONFIG_INVALID if that is a context of another machine */
@@ -35,22 +38,16 @@ function choiceOf(call: CommandCall): StoreChoice {
   return { flags, env: io.env }
 }
 
-async function print({ line, io }: CommandCall, { file, bytes }: StoreCopy): Promise<void> {
-  await io.stdout.write(line.has('json') ? `${JSON.stringify({ file, bytes })}\n` : `${file}: ${bytes} bytes\n`)
-}
-
 /**
  * `signalbox recover`: copies the readable messages of a damaged store to a new one, and prints the
  * messages that it leaves out. The server that uses the damaged store must be stopped.
  * @throws CommandError CONFIG_INVALID; START_FAILED for a store that cannot be read at all or a
  * folder that cannot be written
  */
-export async function recoverCommand({ line, io, host }: CommandCall): Promise<void> {
+export async function recoverCommand(call: CommandCall): Promise<void> {
+  const { line, host } = call
   const { file, bytes, channels, messages, leftOut } = await host.recoverStore(line.word(0), line.word(1))
-  if (line.has('json')) {
-    await io.stdout.write(`${JSON.stringify({ file, bytes, channels, messages, left_out: leftOut })}\n`)
-    return
-  }
-  await io.stdout.write(`${file}: ${channels} channels, ${messages} messages, ${bytes} bytes\n`)
-  for (const text of leftOut) await io.stdout.write(`left out: ${text}\n`)
+  const summary = `${file}: ${channels} channels, ${messages} messages, ${bytes} bytes`
+  const text = [summary, ...leftOut.map((each) => `left out: ${each}`)].join('\n')
+  await printResult(call, { file, bytes, channels, messages, left_out: leftOut }, text)
 }

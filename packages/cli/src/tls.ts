@@ -163,7 +163,7 @@ export interface TlsFailure {
   readonly text: string
 }
 
-/** Returns the failed handshake that an error, or one of its causes, stands for; `undefined` for other errors. */
+/** Returns the failed handshake that caused an error; `undefined` for other errors. */
 export function tlsFailureOf(error: unknown): TlsFailure | undefined {
   const code = codesOf(error).find((each) => REMEDIES[each] !== undefined)
   const text = code === undefined ? undefined : REMEDIES[code]

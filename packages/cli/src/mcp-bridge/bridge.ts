@@ -130,14 +130,14 @@ export class Bridge {
     const { statusCode = 0, headers } = answer
     const type = headers['content-type'] ?? ''
     if (statusCode < 200 || statusCode > 299) {
-      await this.#refuse(message, statusCode, await textOf(answer, MAX_ERROR_BYTES))
+      await this.#refuse(message, statusCode, await readText(answer, MAX_ERROR_BYTES))
       return
     }
     if (type.startsWith('text/event-stream')) {
       for await (const data of eventsOf(answer)) await this.#answer(message, data, headers['mcp-session-id'])
       return
     }
-    const text = await textOf(answer)
+    const text = await readText(answer)
     if (text !== '') await this.#answer(message, this.#readable(text), headers['mcp-session-id'])
   }
 
@@ -220,7 +220,7 @@ function objectIn(text: string): Readonly<Record<string, unknown>> {
 }
 
 /** @param maxBytes Closes the connection after this many bytes. @default no limit */
-async function textOf(answer: IncomingMessage, maxBytes = Infinity): Promise<string> {
+async function readText(answer: IncomingMessage, maxBytes = Infinity): Promise<string> {
   const chunks: Uint8Array[] = []
   let bytes = 0
   for await (const chunk of answer as AsyncIterable<Uint8Array>) {
