@@ -1,6 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkOptions } from '@signalbox/broker-core/internal'
+import { checkParts } from '@signalbox/broker-core/internal'
+import type { OptionRules, Resolved } from '@signalbox/http-kit/internal'
+import { resolveOptions } from '@signalbox/http-kit/internal'
 
 import type { EventsCodeFamily } from '../wire/events-profile.ts'
 import { EVENTS_CODE_FAMILIES, HEARTBEAT_MS } from '../wire/events-profile.ts'
@@ -25,27 +26,26 @@ export interface EventsOptions {
   readonly heartbeatMs?: number
 }
 
-export type ResolvedEventsOptions = Required<Omit<EventsOptions, 'webhooks'>> & Pick<EventsOptions, 'webhooks'>
-
-const OPTION_TYPES: OptionTypes<EventsOptions> = {
-  system: 'object',
-  types: 'any',
-  webhooks: 'object',
-  codes: 'text',
-  heartbeatMs: 'number',
-}
-
 const MAX_HEARTBEAT_MS = 30_000
+
+const NO_TYPES: readonly EventTypeOptions[] = []
+
+const OPTIONS = {
+  system: { type: 'object' },
+  types: { type: 'any', default: NO_TYPES },
+  webhooks: { type: 'object' },
+  codes: { type: 'text', default: 'auto' },
+  heartbeatMs: { type: 'number', default: HEARTBEAT_MS, min: 1, max: MAX_HEARTBEAT_MS },
+} as const satisfies OptionRules<EventsOptions>
+
+export interface ResolvedEventsOptions extends Omit<Resolved<EventsOptions, typeof OPTIONS>, 'system'> {
+  readonly system: BrokerHandle
+}
 
 /** @throws TypeError for an unknown option, another type, or no handle; RangeError for a value that is not allowed */
 export function resolveEventsOptions(options: EventsOptions): ResolvedEventsOptions {
-  checkOptions('mcpEvents', options, OPTION_TYPES, ['system'])
-  const { codes = 'auto', heartbeatMs = HEARTBEAT_MS, types = [] } = options
-  if (!EVENTS_CODE_FAMILIES.includes(codes)) {
-    throw new RangeError(`events.codes: ${codes}; allowed are ${EVENTS_CODE_FAMILIES.join(', ')}`)
-  }
-  if (!(heartbeatMs >= 1 && heartbeatMs <= MAX_HEARTBEAT_MS)) {
-    throw new RangeError(`events.heartbeatMs: ${heartbeatMs}; allowed is a number from 1 to ${MAX_HEARTBEAT_MS}`)
-  }
-  return { ...options, types, codes, heartbeatMs }
+  checkParts('mcpEvents', options, ['system'])
+  const resolved = { ...resolveOptions('mcpEvents', options, OPTIONS), system: options.system }
+  if (EVENTS_CODE_FAMILIES.includes(resolved.codes)) return resolved
+  throw new RangeError(`events.codes: ${resolved.codes}; allowed are ${EVENTS_CODE_FAMILIES.join(', ')}`)
 }

@@ -1,6 +1,7 @@
 import type { Caller } from '@signalbox/broker-core'
-import type { OptionTypes } from '@signalbox/broker-core/internal'
-import { checkOptions } from '@signalbox/broker-core/internal'
+import { checkParts } from '@signalbox/broker-core/internal'
+import type { OptionRules } from '@signalbox/http-kit/internal'
+import { resolveOptions } from '@signalbox/http-kit/internal'
 
 import type { TaskStore } from './task-store.ts'
 
@@ -30,30 +31,20 @@ export type ResolvedTaskOptions = Required<TaskOptions>
 
 const DEFAULT_PER_CALLER = 100
 
-const OPTION_TYPES: OptionTypes<TaskOptions> = {
-  store: 'object',
-  afterMs: 'number',
-  ttlMs: 'number',
-  maxTasks: 'number',
-  maxTasksOf: 'function',
-  maxResultBytes: 'number',
-  pollIntervalMs: 'number',
-  leaseMs: 'number',
-  limited: 'function',
-}
+const OPTIONS = {
+  store: { type: 'object' },
+  afterMs: { type: 'number', default: 3_000 },
+  ttlMs: { type: 'number', default: 3_600_000 },
+  maxTasks: { type: 'number', default: 10_000 },
+  maxTasksOf: { type: 'function', default: () => DEFAULT_PER_CALLER },
+  maxResultBytes: { type: 'number', default: 1_048_576 },
+  pollIntervalMs: { type: 'number', default: 1_000 },
+  leaseMs: { type: 'number', default: 15_000 },
+  limited: { type: 'function', default: () => {} },
+} as const satisfies OptionRules<TaskOptions>
 
 /** @throws TypeError for an unknown option, another type, or no store */
 export function resolveTaskOptions(options: TaskOptions): ResolvedTaskOptions {
-  checkOptions('mcpConnector tasks', options, OPTION_TYPES, ['store'])
-  return {
-    store: options.store,
-    afterMs: options.afterMs ?? 3_000,
-    ttlMs: options.ttlMs ?? 3_600_000,
-    maxTasks: options.maxTasks ?? 10_000,
-    maxTasksOf: options.maxTasksOf ?? (() => DEFAULT_PER_CALLER),
-    maxResultBytes: options.maxResultBytes ?? 1_048_576,
-    pollIntervalMs: options.pollIntervalMs ?? 1_000,
-    leaseMs: options.leaseMs ?? 15_000,
-    limited: options.limited ?? (() => {}),
-  }
+  checkParts('mcpConnector tasks', options, ['store'])
+  return { ...resolveOptions('mcpConnector tasks', options, OPTIONS), store: options.store }
 }
