@@ -83,17 +83,17 @@ const KNOWN = new Set([
 
 /** Returns the message of a CloudEvent. The channel of an event without a subject is `channel`. */
 export function messageOf(event: EventObject, channel: string): Message {
-  const contentType = textOf(event['datacontenttype'])
-  const time = textOf(event['time'])
+  const contentType = asString(event['datacontenttype'])
+  const time = asString(event['time'])
   return {
     data: dataOf(event, contentType),
-    id: textOf(event['id']) ?? '',
-    channel: textOf(event['subject']) ?? channel,
-    source: textOf(event['source']) ?? '',
-    type: textOf(event['type']) ?? '',
+    id: asString(event['id']) ?? '',
+    channel: asString(event['subject']) ?? channel,
+    source: asString(event['source']) ?? '',
+    type: asString(event['type']) ?? '',
     time: time === undefined ? undefined : new Date(time),
     contentType,
-    metadata: textOf(event['brokermetadata']) ?? '',
+    metadata: asString(event['brokermetadata']) ?? '',
     tags: tagsOf(event['brokertags']),
     extensions: Object.fromEntries(Object.entries(event).filter(([name]) => !KNOWN.has(name))),
   }
@@ -101,7 +101,7 @@ export function messageOf(event: EventObject, channel: string): Message {
 
 /** Returns the content of a CloudEvent: JSON and text in base64 are decoded too. */
 export function dataOf(event: EventObject, contentType: string | undefined): unknown {
-  const base64 = textOf(event['data_base64'])
+  const base64 = asString(event['data_base64'])
   if (base64 === undefined) return event['data']
   const bytes = fromBase64(base64)
   if (contentType === undefined) return bytes
@@ -119,7 +119,7 @@ function decoded(bytes: Uint8Array<ArrayBuffer>): string {
 }
 
 function tagsOf(json: unknown): Readonly<Record<string, string>> {
-  const text = textOf(json)
+  const text = asString(json)
   const tags = text === undefined ? undefined : parsed(text)
   return isObject(tags)
     ? Object.fromEntries(Object.entries(tags).filter((pair): pair is [string, string] => typeof pair[1] === 'string'))
@@ -139,7 +139,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-export function textOf(value: unknown): string | undefined {
+export function asString(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined
 }
 

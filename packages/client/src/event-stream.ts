@@ -1,7 +1,7 @@
 import type { EventSourceMessage } from 'eventsource-parser'
 import { createParser } from 'eventsource-parser'
 
-import { isObject, parsed, textOf } from './cloud-event.ts'
+import { isObject, parsed, asString } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
 import { ceFailure, problemsOf } from './http-calls.ts'
 import { backoff, pause } from './time.ts'
@@ -123,7 +123,7 @@ async function readWithin(
 export function streamFailure(data: string): SignalboxError {
   const body = parsed(data)
   const details = isObject(body) && isObject(body['data']) ? body['data'] : {}
-  const message = isObject(body) ? textOf(body['message']) : undefined
-  const code = textOf(details['code']) ?? 'RESPONSE_INVALID'
+  const message = isObject(body) ? asString(body['message']) : undefined
+  const code = asString(details['code']) ?? 'RESPONSE_INVALID'
   return new SignalboxError(code, message ?? data, { details, problems: problemsOf(details['problems']) })
 }

@@ -1,4 +1,4 @@
-import { isObject, objectOf, parsed, textOf } from './cloud-event.ts'
+import { isObject, objectOf, parsed, asString } from './cloud-event.ts'
 import type { Problem } from './errors.ts'
 import { SignalboxError } from './errors.ts'
 import type { Answer, Call, Transport } from './transport.ts'
@@ -20,17 +20,17 @@ export async function callCe(transport: Transport, call: Call): Promise<CeAnswer
   })
   const body = parsed(answer.text)
   const { data, message, is_error } = isObject(body) ? body : {}
-  return { data, message: textOf(message) ?? '', rejected: is_error === true }
+  return { data, message: asString(message) ?? '', rejected: is_error === true }
 }
 
 /** Returns the error of an answer of `/ce`. */
 export function ceFailure(answer: Answer): SignalboxError {
   const body = parsed(answer.text)
   const data = isObject(body) ? body['data'] : undefined
-  const code = isObject(data) ? textOf(data['code']) : undefined
+  const code = isObject(data) ? asString(data['code']) : undefined
   if (!isObject(body) || !isObject(data) || code === undefined) return statusFailure(answer)
   const { code: _code, problems, ...details } = data
-  return new SignalboxError(code, textOf(body['message']) ?? code, {
+  return new SignalboxError(code, asString(body['message']) ?? code, {
     status: answer.status,
     details,
     problems: problemsOf(problems),
@@ -45,12 +45,12 @@ export function problemsOf(list: unknown): SignalboxError['problems'] {
 }
 
 function problemOf(problem: Readonly<Record<string, unknown>>): Problem {
-  const name = textOf(problem['parameter']) ?? textOf(problem['argument']) ?? textOf(problem['field'])
-  const given = textOf(problem['given'])
+  const name = asString(problem['parameter']) ?? asString(problem['argument']) ?? asString(problem['field'])
+  const given = asString(problem['given'])
   return {
     name,
     given,
-    allowed: textOf(problem['allowed']) ?? '',
+    allowed: asString(problem['allowed']) ?? '',
   }
 }
 
@@ -116,7 +116,7 @@ function failureOf(answer: Answer): SignalboxError | undefined {
   const body = parsed(answer.text)
   const error = isObject(body) ? body['error'] : undefined
   if (!isObject(error)) return statusFailure(answer)
-  const message = textOf(error['message']) ?? 'the server answered with an error'
+  const message = asString(error['message']) ?? 'the server answered with an error'
   const { status, code: byStatus, retryAfterMs } = statusFailure(answer)
   const data = isObject(error['data']) ? error['data'] : {}
   const code = CODES[Number(error['code'])] ?? (byStatus === 'RESPONSE_INVALID' ? 'INTERNAL' : byStatus)
@@ -126,7 +126,7 @@ function failureOf(answer: Answer): SignalboxError | undefined {
 /** Returns the error of a tool: its text begins with the code. */
 function toolFailure(result: Readonly<Record<string, unknown>>, status: number): SignalboxError {
   const [first] = Array.isArray(result['content']) ? result['content'] : []
-  const text = isObject(first) ? (textOf(first['text']) ?? '') : ''
+  const text = isObject(first) ? (asString(first['text']) ?? '') : ''
   const [, code, message] = /^([A-Z][A-Z_]+): (.*)$/s.exec(text) ?? []
   const structure = result['structuredContent']
   const problems = problemsOf(isObject(structure) ? structure['problems'] : undefined)

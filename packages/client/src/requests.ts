@@ -1,6 +1,6 @@
 import type { ClientContext } from './client-context.ts'
 import { callSignal } from './client-context.ts'
-import { contentOf, dataOf, eventText, isObject, textOf } from './cloud-event.ts'
+import { contentOf, dataOf, eventText, isObject, asString } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
 import type { CeAnswer } from './http-calls.ts'
 import { callCe } from './http-calls.ts'
@@ -38,7 +38,7 @@ export async function sendQuery(
   options: RequestOptions,
 ): Promise<unknown> {
   const { data: event } = await request(context, '/ce/send/query', channel, data, options)
-  return isObject(event) ? dataOf(event, textOf(event['datacontenttype'])) : undefined
+  return isObject(event) ? dataOf(event, asString(event['datacontenttype'])) : undefined
 }
 
 async function request(
@@ -56,6 +56,6 @@ async function request(
     waitMs: seconds === undefined ? LONGEST_MS : seconds * 1000 + MARGIN_MS,
   })
   if (!answer.rejected) return answer
-  const reason = isObject(answer.data) ? textOf(answer.data['error']) : undefined
+  const reason = isObject(answer.data) ? asString(answer.data['error']) : undefined
   throw new SignalboxError('REQUEST_REJECTED', reason ?? answer.message)
 }

@@ -1,6 +1,6 @@
 import type { ClientContext, ErrorListener } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
-import { contentOf, eventText, messageOf, objectOf, parsed, textOf } from './cloud-event.ts'
+import { contentOf, eventText, messageOf, objectOf, parsed, asString } from './cloud-event.ts'
 import { argumentError, Reject } from './errors.ts'
 import { callCe } from './http-calls.ts'
 import { eventCall } from './send.ts'
@@ -47,7 +47,7 @@ export function answerRequests<T>(
     request: () => ({ path: `/ce/subscribe/${kind}`, query: { channel, group } }),
     received: async ({ data }, signal) => {
       const event = objectOf(parsed(data), 'a request')
-      const requestId = textOf(event['brokerrequestid']) ?? ''
+      const requestId = asString(event['brokerrequestid']) ?? ''
       const answered = respond(context, requestId, channel, onError, async () => {
         const message = messageOf(event, channel)
         const decoded = await decode(message.data)
@@ -68,7 +68,7 @@ export function answerRequests<T>(
 }
 
 function deadlineOf(value: unknown): Date | undefined {
-  const date = new Date(textOf(value) ?? '')
+  const date = new Date(asString(value) ?? '')
   return Number.isNaN(date.getTime()) ? undefined : date
 }
 

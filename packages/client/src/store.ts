@@ -2,7 +2,7 @@ import type { EventSourceMessage } from 'eventsource-parser'
 
 import { callSignal } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
-import { isObject, messageOf, objectOf, parsed, textOf } from './cloud-event.ts'
+import { isObject, messageOf, objectOf, parsed, asString } from './cloud-event.ts'
 import { argumentError } from './errors.ts'
 import { followStream, streamFailure } from './event-stream.ts'
 import { callTool } from './http-calls.ts'
@@ -135,7 +135,7 @@ export class Store<Output = unknown, Input = Output> {
     })
     const [last] = Array.isArray(result['events']) ? result['events'] : []
     if (!isObject(last)) return { sequence: 0, time: 0 }
-    return { sequence: Number(last['sequence'] ?? 0), time: Date.parse(textOf(last['timestamp']) ?? '') }
+    return { sequence: Number(last['sequence'] ?? 0), time: Date.parse(asString(last['timestamp']) ?? '') }
   }
 
   #request(from: StoreStart, position: number | undefined, group?: string, durable = false): StreamRequest {

@@ -36,7 +36,7 @@ export interface Answer {
   readonly text: string
 }
 
-/** Returns the error that an answer stands for, or `undefined` if the answer is a success. */
+/** Returns the error in an answer; `undefined` if the answer is a success. */
 export type FailureReader = (answer: Answer) => SignalboxError | undefined
 
 /** Error codes of runtimes for connections that were never made: the server has not received the request. */

@@ -1,4 +1,4 @@
-import { isObject, parsed, textOf } from '../cloud-event.ts'
+import { isObject, parsed, asString } from '../cloud-event.ts'
 import { SignalboxError } from '../errors.ts'
 import { problemsOf } from '../http-calls.ts'
 import type { Answer } from '../transport.ts'
@@ -22,10 +22,10 @@ export function rpcError(
 ): SignalboxError {
   const data = error['data']
   const infos = Array.isArray(data) ? data.filter(isObject) : []
-  const info = infos.find((each) => textOf(each['reason']) !== undefined)
+  const info = infos.find((each) => asString(each['reason']) !== undefined)
   const metadata = info !== undefined && isObject(info['metadata']) ? info['metadata'] : {}
-  const message = textOf(error['message']) ?? 'the agent answered with an error'
-  return new SignalboxError(textOf(info?.['reason']) ?? 'AGENT_ERROR', message, {
+  const message = asString(error['message']) ?? 'the agent answered with an error'
+  return new SignalboxError(asString(info?.['reason']) ?? 'AGENT_ERROR', message, {
     status,
     details: { ...metadata, code: error['code'], data },
     // The gateway asks for a repeat only where one can help, and says if the agent has received the request.
@@ -38,9 +38,9 @@ export function rpcError(
 export function registryFailure(answer: Answer): SignalboxError | undefined {
   const body = parsed(answer.text)
   if (answer.status === 200 && typeof body === 'object' && body !== null) return undefined
-  const code = isObject(body) ? textOf(body['error']) : undefined
+  const code = isObject(body) ? asString(body['error']) : undefined
   if (!isObject(body) || code === undefined) return statusFailure(answer)
-  return new SignalboxError(code, textOf(body['message']) ?? code, {
+  return new SignalboxError(code, asString(body['message']) ?? code, {
     status: answer.status,
     problems: problemsOf(body['details']),
     retryAfterMs: retryAfter(answer.headers),

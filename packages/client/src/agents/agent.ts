@@ -1,6 +1,6 @@
 import type { ClientContext } from '../client-context.ts'
 import { callSignal } from '../client-context.ts'
-import { dataOf, isObject, objectOf, parsed, textOf } from '../cloud-event.ts'
+import { dataOf, isObject, objectOf, parsed, asString } from '../cloud-event.ts'
 import { readStream } from '../event-stream.ts'
 import type { Duration } from '../time.ts'
 import { wholeSeconds } from '../time.ts'
@@ -134,13 +134,13 @@ function agentReply(raw: Readonly<Record<string, unknown>>): AgentReply {
     ...partsOf(body['artifact']),
     ...partsOf(status['message']),
   ]
-  const id = kind === 'task' ? textOf(body['id']) : textOf(body['taskId'])
+  const id = kind === 'task' ? asString(body['id']) : asString(body['taskId'])
   return {
-    text: parts.flatMap((part) => textOf(part['text']) ?? []).join('\n'),
+    text: parts.flatMap((part) => asString(part['text']) ?? []).join('\n'),
     data: parts.flatMap((part) => contentsOf(part)),
-    contextId: textOf(body['contextId']),
+    contextId: asString(body['contextId']),
     taskId: id === '' ? undefined : id,
-    state: textOf(status['state'])
+    state: asString(status['state'])
       ?.replace(/^TASK_STATE_/, '')
       .toLowerCase()
       .replaceAll('_', '-'),
@@ -160,6 +160,6 @@ function listOf(value: unknown): readonly unknown[] {
 
 function contentsOf(part: Part): readonly unknown[] {
   if (part['data'] !== undefined) return [part['data']]
-  if (textOf(part['raw']) === undefined) return []
-  return [dataOf({ data_base64: part['raw'] }, textOf(part['mediaType']))]
+  if (asString(part['raw']) === undefined) return []
+  return [dataOf({ data_base64: part['raw'] }, asString(part['mediaType']))]
 }

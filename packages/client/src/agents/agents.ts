@@ -1,6 +1,6 @@
 import type { ClientContext, ErrorListener, Running } from '../client-context.ts'
 import { callSignal } from '../client-context.ts'
-import { isObject, parsed, textOf } from '../cloud-event.ts'
+import { isObject, parsed, asString } from '../cloud-event.ts'
 import { SignalboxError } from '../errors.ts'
 import type { Duration } from '../time.ts'
 import { milliseconds, pause } from '../time.ts'
@@ -27,7 +27,7 @@ export function agentsOf(context: ClientContext): Agents {
       signal,
     }: { skillTags?: readonly string[] | undefined; signal?: AbortSignal | undefined } = {}) {
       const cards: Readonly<Record<string, unknown>>[] = []
-      for (let cursor: string | undefined; ; cursor = textOf(cards.at(-1)?.['agent_id'])) {
+      for (let cursor: string | undefined; ; cursor = asString(cards.at(-1)?.['agent_id'])) {
         const answer = await context.transport.call(
           {
             method: 'GET',

@@ -1,7 +1,7 @@
 import type { ClientContext } from '../client-context.ts'
 import { callSignal } from '../client-context.ts'
 import type { Message } from '../cloud-event.ts'
-import { isObject, messageOf, objectOf, textOf } from '../cloud-event.ts'
+import { isObject, messageOf, objectOf, asString } from '../cloud-event.ts'
 import { callCe } from '../http-calls.ts'
 import type { Duration } from '../time.ts'
 import { wholeSeconds } from '../time.ts'
@@ -100,7 +100,7 @@ export async function receiveMessages(
       ...(leaseSeconds === undefined ? { is_peek: true } : { visibility_seconds: leaseSeconds }),
     },
     waitMs: waitSeconds * 1000 + MARGIN_MS,
-    // A repeat may lease other messages; those of the lost answer come again after their lease.
+    // A repeat may lease other messages. The messages of the lost answer are redelivered after their lease.
     repeatable: true,
     signal: callSignal(context, signal),
   })
@@ -108,6 +108,6 @@ export async function receiveMessages(
   return (Array.isArray(list) ? list : []).filter(isObject).map((each) => ({
     message: messageOf(objectOf(each['event'], 'a received event'), channel),
     receives: Number(each['receive_count'] ?? 0),
-    receipt: textOf(each['receipt']) ?? '',
+    receipt: asString(each['receipt']) ?? '',
   }))
 }

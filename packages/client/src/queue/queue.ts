@@ -15,7 +15,7 @@ import { WorkerPool } from './worker.ts'
 export interface QueueSendOptions extends MessageOptions {
   /** The time until the message can be received, in whole seconds. @default 0 */
   readonly delay?: Duration | undefined
-  /** The time after which an unreceived message is removed, in whole seconds; 0 is never. @default 0 */
+  /** The time after which an unreceived message is removed, in whole seconds; 0 means never. @default 0 */
   readonly expires?: Duration | undefined
   /** The number of receives after which the message moves to `deadLetter`. */
   readonly maxReceives?: number | undefined

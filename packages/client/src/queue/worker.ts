@@ -132,7 +132,7 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
       try {
         const deliveries = await this.#receive(free)
         failures = 0
-        if (this.#stop.signal.aborted) await this.#giveBack(deliveries)
+        if (this.#stop.signal.aborted) await this.#returnDeliveries(deliveries)
         else for (const delivery of deliveries) this.#start(delivery)
       } catch (error) {
         if (this.#stop.signal.aborted) break
@@ -155,7 +155,7 @@ export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
   }
 
   /** Returns messages to the queue that arrived while the pool was drained. */
-  async #giveBack(deliveries: readonly Delivery[]): Promise<void> {
+  async #returnDeliveries(deliveries: readonly Delivery[]): Promise<void> {
     await Promise.all(deliveries.map(({ receipt }) => new Lease(this.#context.transport, receipt).nack(0)))
   }
 
@@ -260,7 +260,7 @@ export class WorkItem<T> {
     this.#over.abort()
     await renewing
     if (this.#lost.signal.aborted) {
-      // After the loss, errors of the handler are usually that of its signal.
+      // After the lease is lost, the handler usually throws the reason of its signal, which was reported.
       if (failure !== undefined && failure.error !== this.#lost.signal.reason) this.#report(failure.error)
       return
     }
