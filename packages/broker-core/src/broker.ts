@@ -135,7 +135,7 @@ export class Broker {
     return this.#context.engine.health()
   }
 
-  /** Returns the other nodes of the cluster that this node hears; empty for an engine of one node. */
+  /** Returns the other nodes of the cluster that are alive; empty for an engine of one node. */
   otherNodes(): readonly OtherNode[] {
     return this.#context.engine.otherNodes?.() ?? []
   }

@@ -55,11 +55,11 @@ export interface QueueMessage extends Message {
   readonly sequence: number
   /** The number of deliveries, including this one; 0 if it was only peeked at. */
   readonly receiveCount: number
-  /** The time at which it expires, in ms since the epoch; 0 is never. */
+  /** The time at which it expires, in ms since the epoch; 0 means never. */
   readonly expiresAt: number
   /** Receives before it moves to `deadLetterQueue`; 0 is unlimited. */
   readonly maxReceiveCount: number
-  /** The queue that it moves to after `maxReceiveCount` receives; empty for none. */
+  /** The queue that it moves to after `maxReceiveCount` receives; empty if there is none. */
   readonly deadLetterQueue: string
 }
 

@@ -99,70 +99,47 @@ export class Observers {
   }
 
   /** `true` if an observer wants the ends of commands and queries. */
-  get hearsAnswers(): boolean {
+  get observesAnswers(): boolean {
     return this.#list.some((observer) => observer.answered !== undefined)
   }
 
   answered(type: RequestType, channel: string, id: string, outcome: RequestOutcome): void {
-    for (const observer of this.#list) {
-      try {
-        observer.answered?.(type, channel, id, outcome)
-      } catch {}
-    }
+    this.#notify((observer) => observer.answered?.(type, channel, id, outcome))
   }
 
   managed(action: 'create' | 'delete' | 'purge', type: ChannelType, channel: string, caller: Caller): void {
-    for (const observer of this.#list) {
-      try {
-        observer.managed?.(action, type, channel, caller)
-      } catch {}
-    }
+    this.#notify((observer) => observer.managed?.(action, type, channel, caller))
   }
 
   failed(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, code: BrokerErrorCode): void {
-    for (const observer of this.#list) {
-      try {
-        observer.failed?.(action, type, channel, caller, code)
-      } catch {}
-    }
+    this.#notify((observer) => observer.failed?.(action, type, channel, caller, code))
   }
 
   denied(action: PolicyAction, type: ResourceType, channel: string, caller: Caller): void {
-    for (const observer of this.#list) {
-      try {
-        observer.denied?.(action, type, channel, caller)
-      } catch {}
-    }
+    this.#notify((observer) => observer.denied?.(action, type, channel, caller))
   }
 
   attached(attachment: Attachment): void {
-    for (const observer of this.#list) {
-      try {
-        observer.attached?.(attachment)
-      } catch {}
-    }
+    this.#notify((observer) => observer.attached?.(attachment))
   }
 
   detached(attachment: Attachment): void {
-    for (const observer of this.#list) {
-      try {
-        observer.detached?.(attachment)
-      } catch {}
-    }
+    this.#notify((observer) => observer.detached?.(attachment))
   }
 
   routed(copy: RoutedCopy, caller: Caller): void {
-    for (const observer of this.#list) {
-      try {
-        observer.routed?.(copy, caller)
-      } catch {}
-    }
+    this.#notify((observer) => observer.routed?.(copy, caller))
   }
 
   routingFailed(failure: RoutingFailure, caller: Caller): void {
+    this.#notify((observer) => observer.routingFailed?.(failure, caller))
+  }
+
+  /** For reports that are not made for each message, because it creates a function for each call. */
+  #notify(report: (observer: BrokerObserver) => void): void {
     for (const observer of this.#list) {
       try {
-        observer.routingFailed?.(failure, caller)
+        report(observer)
       } catch {}
     }
   }

@@ -4,7 +4,7 @@ const NO_VALUES: ReadonlySet<never> = new Set()
 export class MultiMap<Key, Value> {
   readonly #sets = new Map<Key, Set<Value>>()
 
-  /** Returns the values of a key. The set is not to be kept: it does not follow a key that becomes empty. */
+  /** Returns the values of a key. Do not keep the set: it may be replaced when the key becomes empty. */
   get(key: Key): ReadonlySet<Value> {
     return this.#sets.get(key) ?? NO_VALUES
   }

@@ -7,8 +7,8 @@ const MAX_RECEIPTS = 500_000
 const SOON_MS = 60_000
 const SOON_STEP_MS = 1_000
 const LATER_STEP_MS = 60_000
-/** The characters at the start of a receipt that differ from those of all others. */
-const TELLING = 24
+/** The number of characters at the start of a receipt that make it unique. */
+const UNIQUE_LENGTH = 24
 
 /**
  * The receipts that an engine has settled, at least until the ends of their leases. A call that is repeated because its
@@ -115,7 +115,7 @@ function markOf(hash: number, ending: Ending): number {
 function hashOf(receipt: string, clientId: string): number {
   let high = 0xdeadbeef
   let low = 0x41c6ce57
-  const length = Math.min(receipt.length, TELLING)
+  const length = Math.min(receipt.length, UNIQUE_LENGTH)
   for (let i = 0; i < length; i++) {
     const code = receipt.charCodeAt(i)
     high = Math.imul(high ^ code, 2_654_435_761)

@@ -26,7 +26,7 @@ export interface ChannelState {
   readonly outgoing: number
   readonly outgoingBytes: number
   readonly subscribers: number
-  /** The time of the last message in or out, or the last time with a subscriber, in ms since the epoch; 0 is never. */
+  /** The time of the last message in or out, or the last time with a subscriber, in ms since the epoch; 0 means never. */
   readonly lastActivity: number
   readonly queue?:
     | {

@@ -18,7 +18,7 @@ export interface EngineOptions {
   readonly maxMessageBytes?: number
   /**
    * The maximum number of channels, all types together; 0 is unlimited. Channels of the broker neither count nor are
-   * refused. @default that of the engine
+   * refused. @default the engine's limit
    */
   readonly maxChannels?: number
   /** The maximum number of messages in a queue, including delayed and leased ones; 0 is unlimited. @default 0 */

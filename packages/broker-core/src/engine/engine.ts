@@ -24,7 +24,7 @@ export interface Engine {
   readonly channels: ChannelEngine
   health(): Promise<EngineHealth>
   stats(): Promise<EngineStats>
-  /** Returns the other nodes of the cluster that this node hears. Absent for an engine of one node. */
+  /** Returns the other nodes of the cluster that are alive. Absent for an engine of one node. */
   otherNodes?(): readonly OtherNode[]
   /** Ends every waiting call and every subscription, then stops the engine. Idempotent. */
   close(): Promise<void>

@@ -49,7 +49,7 @@ export interface EncodedQueueMessage {
   readonly message: OutgoingMessage
   /** 0 is immediately. */
   readonly dueAt: number
-  /** 0 is never. */
+  /** 0 means never. */
   readonly expiresAt: number
   /** 0 is unlimited. */
   readonly maxReceiveCount: number

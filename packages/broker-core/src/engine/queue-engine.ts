@@ -4,13 +4,13 @@ import type { ResultLimit } from './result-size.ts'
 export interface QueueSend extends OutgoingMessage {
   /** The time until the message is visible, in ms; 0 is immediately. */
   readonly delayMs: number
-  /** The time from the send until the message expires, in ms; 0 is never. A delay does not extend it. */
+  /** The time from the send until the message expires, in ms; 0 means never. A delay does not extend it. */
   readonly expirationMs: number
   /**
    * Receives before the message moves to `deadLetterQueue`; 0 is unlimited. Has no effect without a `deadLetterQueue`.
    */
   readonly maxReceiveCount: number
-  /** The name of the dead-letter queue; empty for none. */
+  /** The name of the dead-letter queue; empty if there is none. */
   readonly deadLetterQueue: string
   /**
    * The id for deduplication: within two minutes, also across a restart, the queue stores only the first send with the

@@ -139,7 +139,7 @@ export class Channels {
     })
   }
 
-  /** Returns `true` if the caller may list such a channel, and there is none. Fast, from memory. */
+  /** Returns `true` if the channel does not exist and the caller may know that. Fast: reads only memory. */
   isMissing(type: ChannelType, channel: string): boolean {
     assertNames(type, channel)
     return !this.#access.engine.channels.exists(type, channel) && this.#access.sees(type, channel)
@@ -236,7 +236,7 @@ function withoutNumbers(name: string): string {
   return name.replaceAll(/\d+/g, '#')
 }
 
-/** @throws BrokerError ARGUMENT_INVALID for a type or a name that is none */
+/** @throws BrokerError ARGUMENT_INVALID for an invalid type or name */
 function assertNames(type: unknown, channel: unknown): void {
   if (CHANNEL_TYPES.some((known) => known === type) && typeof channel === 'string') return
   throw new BrokerError('ARGUMENT_INVALID', 'type or channel is invalid; allowed are a channel type and a name')

@@ -46,7 +46,7 @@ export class Requests {
           access.engine.requests.request(this.#type, channel, message, options),
         )
         access.observers.accepted(this.#type, channel, access.caller, message)
-        if (access.observers.hearsAnswers) reportAnswer(reply, access.observers, this.#type, channel, message.id)
+        if (access.observers.observesAnswers) reportAnswer(reply, access.observers, this.#type, channel, message.id)
         return ended === undefined ? reply : reply.finally(ended)
       } catch (error) {
         ended?.()

@@ -44,7 +44,7 @@ export class Nodes {
     this.#renewedAt = startedAt
   }
 
-  /** A node that was cut off or suspended did not hear the others either, so each gets a whole lease. */
+  /** A node that was cut off or suspended received no signs of life either, so each other node gets a full lease. */
   #renewOthers(): void {
     for (const [node, heard] of this.#heard) if (Number.isFinite(heard)) this.heard(node)
   }

@@ -48,17 +48,17 @@ export interface AcceptedMessage extends RoutingPlace {
 }
 
 /** A channel that holds the message or a copy of it. */
-interface Stop extends RoutingPlace {
+interface RouteStep extends RoutingPlace {
   readonly message: OutgoingMessage
   readonly hops: number
   /** The channel that it was copied from. */
-  readonly before?: Stop
+  readonly before?: RouteStep
 }
 
 /** A copy to make. */
 interface Plan {
   readonly rule: number
-  readonly from: Stop
+  readonly from: RouteStep
   readonly to: RoutingPlace
 }
 
@@ -72,7 +72,7 @@ export function routeMessage(table: RoutingTable, sender: CopySender, accepted: 
 }
 
 /**
- * The routing of one message. The data that stops cycles is kept here and not in the message, because all copies are
+ * The routing of one message. The state that stops cycles is kept here and not in the message, because all copies are
  * made before the sender gets its answer.
  */
 class Journey {
@@ -100,17 +100,17 @@ class Journey {
   async run(): Promise<void> {
     const { type, channel, message } = this.#origin
     this.#reached.add(address(this.#origin))
-    let wave: readonly Stop[] = [{ type, channel, message, hops: 0 }]
-    while (wave.length > 0) {
+    let round: readonly RouteStep[] = [{ type, channel, message, hops: 0 }]
+    while (round.length > 0) {
       const plans: Plan[] = []
-      for (const stop of wave) {
+      for (const step of round) {
         for (const rule of this.#table.rules) {
           while (pace.isOver) await pace.rest()
-          this.#plan(rule, stop, plans)
+          this.#plan(rule, step, plans)
         }
       }
-      const stops = await Promise.all(plans.map((plan) => this.#copy(plan)))
-      wave = stops.filter((stop) => stop !== undefined)
+      const steps = await Promise.all(plans.map((plan) => this.#copy(plan)))
+      round = steps.filter((step) => step !== undefined)
     }
   }
 
@@ -119,7 +119,7 @@ class Journey {
    * match, further matches would lead to the same channels, so the rule is skipped. A rule that could not be evaluated
    * is tried again, because the result may depend on the channel.
    */
-  #plan(rule: RoutingRule, from: Stop, plans: Plan[]): void {
+  #plan(rule: RoutingRule, from: RouteStep, plans: Plan[]): void {
     const { index } = rule
     if (this.#matched.has(index)) return
     const evaluate = () => rule.matches(from.type, from.channel, from.message)
@@ -136,7 +136,7 @@ class Journey {
   }
 
   /** Returns the rule's targets for this message. Returns none if one of them has no valid name. */
-  #targets(rule: RoutingRule, from: Stop): readonly RoutingPlace[] {
+  #targets(rule: RoutingRule, from: RouteStep): readonly RoutingPlace[] {
     const places: RoutingPlace[] = []
     for (const { type, channel } of rule.targets) {
       const resolved = channel.resolve(from.message.tags)
@@ -150,11 +150,11 @@ class Journey {
   }
 
   /** Returns whether to make the copy, and if so counts it. */
-  #admits(rule: number, from: Stop, to: RoutingPlace): boolean {
+  #admits(rule: number, from: RouteStep, to: RoutingPlace): boolean {
     const target = address(to)
     if (this.#reached.has(target)) {
       // A rule for many channels may match its own target: archives are written that way, so it is no cycle.
-      if (target !== address(from) && cameBy(from, target)) {
+      if (target !== address(from) && hasPassed(from, target)) {
         this.#fail(rule, from, 'cycle', `the message has been on ${target} before`, to)
       }
       return false
@@ -172,7 +172,7 @@ class Journey {
     return true
   }
 
-  async #copy({ rule, from, to }: Plan): Promise<Stop | undefined> {
+  async #copy({ rule, from, to }: Plan): Promise<RouteStep | undefined> {
     const { observers, caller } = this.#sender
     const content = contentOf(from.message)
     const tags = to.type === 'queues' ? queueTags(content.tags) : content.tags
@@ -214,7 +214,7 @@ class Journey {
 
   #fail(
     rule: number,
-    from: Stop,
+    from: RouteStep,
     reason: RoutingFailure['reason'],
     detail: string,
     to?: RoutingPlace,
@@ -241,8 +241,8 @@ function address({ type, channel }: { readonly type: RoutableType; readonly chan
 }
 
 /** Returns whether the message was on the target before it reached this channel. */
-function cameBy(stop: Stop, target: string): boolean {
-  for (let at: Stop | undefined = stop; at; at = at.before) {
+function hasPassed(step: RouteStep, target: string): boolean {
+  for (let at: RouteStep | undefined = step; at; at = at.before) {
     if (address(at) === target) return true
   }
   return false

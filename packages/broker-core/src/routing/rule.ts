@@ -74,7 +74,7 @@ function cesqlCondition(key: string): Condition | string {
   }
 }
 
-/** The channel name for a message, or the reason why there is none. */
+/** The channel name for a message, or the reason why the message has no target. */
 type Resolved = { readonly channel: string } | { readonly problem: ChannelProblem }
 
 interface ChannelProblem {
