@@ -44,7 +44,7 @@ export class Peers {
   readonly #others = new Map<string, Other>()
   #timer: NodeJS.Timeout | undefined
   #publishedAt = 0
-  #tenure = 0
+  #livenessEpoch = 0
   #tickedAt = Date.now()
 
   constructor(
@@ -78,7 +78,7 @@ export class Peers {
   }
 
   #tick(): void {
-    this.#noticeStandstill()
+    this.#detectSuspension()
     const now = Date.now()
     for (const [node, { seen }] of this.#others) if (now - seen > GONE_MS) this.#others.delete(node)
     if (this.#table.unpublished.size > 0 || now - this.#publishedAt >= ALIVE_MS)
@@ -195,14 +195,14 @@ export class Peers {
    * A number that changes when other nodes may have considered this node gone: it was cut off, or its
    * process was suspended.
    */
-  get tenure(): number {
-    this.#noticeStandstill()
-    return this.#tenure
+  get livenessEpoch(): number {
+    this.#detectSuspension()
+    return this.#livenessEpoch
   }
 
-  #noticeStandstill(): void {
+  #detectSuspension(): void {
     const now = Date.now()
-    if (now - this.#tickedAt > GONE_MS / 2) this.#tenure++
+    if (now - this.#tickedAt > GONE_MS / 2) this.#livenessEpoch++
     this.#tickedAt = now
   }
 
@@ -225,7 +225,7 @@ export class Peers {
 
   /** Announces this node again after a lost connection. */
   hello(): void {
-    this.#tenure++
+    this.#livenessEpoch++
     this.#publish('hello', { node: this.#node, about: this.#about })
     this.#publishCounts(this.#table.keys())
   }

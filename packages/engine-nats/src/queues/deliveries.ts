@@ -173,7 +173,7 @@ export class Disposal {
    * Returns the message after a receive without an ack: to the queue, or to the dead-letter queue. @throws
    * BrokerError ENGINE_UNAVAILABLE
    */
-  async giveBack(delivery: Delivery): Promise<void> {
+  async returnMessage(delivery: Delivery): Promise<void> {
     const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
     const { clock } = this.#parts
     if (expiresAt > 0 && expiresAt <= clock.now() && !clock.isSkewed) return this.expire(delivery)

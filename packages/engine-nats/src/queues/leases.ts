@@ -22,9 +22,9 @@ export interface Lease {
   deadline: number
   /** The time until which the servers withhold the message, in milliseconds since the epoch. */
   heldUntil: number
-  /** The `tenure` of this node (see Peers) when the lease was granted, or last confirmed. */
-  tenure: number
-  /** Resolves or rejects with the settlement that is under way, if any. */
+  /** The `livenessEpoch` of this node (see Peers) when the lease was granted, or last confirmed. */
+  livenessEpoch: number
+  /** Resolves or rejects with the settlement that is in progress, if any. */
   settling?: Promise<unknown> | undefined
   /** The ending that was tried last, and that may have been applied. */
   tried?: Ending
@@ -56,7 +56,7 @@ export class Leases {
   }
 
   #end(lease: Lease): void {
-    // The settlement that is under way ends the lease, or resumes it.
+    // The settlement that is in progress ends the lease, or resumes it.
     if (lease.settling) return
     // Timers may fire early, and cannot run longer than some weeks.
     if (lease.deadline > Date.now()) {
@@ -64,11 +64,11 @@ export class Leases {
       if (entry) entry.timer = this.#timer(lease)
       return
     }
-    if (this.#remove(lease.receipt, lease.clientId)) void this.#giveBack(lease)
+    if (this.#remove(lease.receipt, lease.clientId)) void this.#returnMessage(lease)
   }
 
   /** Counts the message as leased until the servers have it back: a receive before that could get a later message. */
-  async #giveBack(lease: Lease): Promise<void> {
+  async #returnMessage(lease: Lease): Promise<void> {
     await this.#onLapse(lease)
     if (this.#counterTable.get(lease.delivery.channel.incarnation)) this.#count(lease, -1)
   }
@@ -183,7 +183,7 @@ export class LeaseKeeper {
       delivery,
       deadline,
       heldUntil: delivery.arrivedAt + this.#parts.settings.ackWaitMs,
-      tenure: this.#parts.peers.tenure,
+      livenessEpoch: this.#parts.peers.livenessEpoch,
     }
     this.hold(lease)
     this.#leases.grant(lease)
@@ -193,7 +193,7 @@ export class LeaseKeeper {
   /** Extends the time for which the servers withhold the message, if it ends before the lease. */
   hold(lease: Lease): void {
     const now = Date.now()
-    const forMs = this.#lacks(lease, lease.deadline)
+    const forMs = this.#missingHoldMs(lease, lease.deadline)
     if (forMs === 0) return
     this.#parts.connection.nc.publish(lease.delivery.ackSubject, nakAfter(forMs))
     lease.heldUntil = now + forMs
@@ -205,7 +205,7 @@ export class LeaseKeeper {
    */
   async holdUntil(lease: Lease, deadline: number): Promise<void> {
     const now = Date.now()
-    const forMs = this.#lacks(lease, deadline)
+    const forMs = this.#missingHoldMs(lease, deadline)
     if (forMs === 0) return
     await this.#parts.connection.request(lease.delivery.ackSubject, nakAfter(forMs))
     lease.heldUntil = now + forMs
@@ -214,7 +214,7 @@ export class LeaseKeeper {
   /**
    * Returns the time for which the servers must withhold the message, in milliseconds; 0 if they do already.
    */
-  #lacks({ heldUntil }: Lease, deadline: number): number {
+  #missingHoldMs({ heldUntil }: Lease, deadline: number): number {
     return deadline + SLACK_MS <= heldUntil ? 0 : deadline - Date.now() + SLACK_MS
   }
 

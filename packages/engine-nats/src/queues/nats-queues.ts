@@ -84,10 +84,10 @@ export class NatsQueues implements QueueEngine {
   }
 
   #lapse(lease: Lease): Promise<void> {
-    const giveBack = async (): Promise<void> => {
-      if (await this.#claims.isOurs(lease)) await this.#disposal.giveBack(lease.delivery)
+    const returnMessage = async (): Promise<void> => {
+      if (await this.#claims.isOurs(lease)) await this.#disposal.returnMessage(lease.delivery)
     }
-    return this.#disposal.ended(giveBack())
+    return this.#disposal.ended(returnMessage())
   }
 
   send(channel: string, message: QueueSend): Promise<SendResult> {

@@ -198,7 +198,7 @@ export class QueueSender {
     const outcomes = await Promise.allSettled(records.map((record) => this.store(name, record, record.origin)))
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed) {
-      await this.#takeBack(outcomes)
+      await this.#removeStored(outcomes)
       throw failed.reason
     }
     const results: Promise<SendResult>[] = []
@@ -211,7 +211,7 @@ export class QueueSender {
     return Promise.all(results)
   }
 
-  async #takeBack(outcomes: readonly PromiseSettledResult<Stored>[]): Promise<void> {
+  async #removeStored(outcomes: readonly PromiseSettledResult<Stored>[]): Promise<void> {
     const { connection } = this.#parts
     for (const outcome of outcomes) {
       if (outcome.status === 'rejected' || outcome.value.duplicate) continue

@@ -257,15 +257,15 @@ export class WaitingReceiver {
  * The receivers of one queue on this node, in order, and for a short time the deliveries without a receiver.
  */
 export class WaitingLine {
-  readonly #giveBack: (delivery: Delivery) => Promise<void>
+  readonly #returnMessage: (delivery: Delivery) => Promise<void>
   readonly #background: (work: Promise<void>) => void
   readonly #receivers = new Set<WaitingReceiver>()
   readonly #stash: Delivery[] = []
   #stashTimer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  constructor(giveBack: (delivery: Delivery) => Promise<void>, background: (work: Promise<void>) => void) {
-    this.#giveBack = giveBack
+  constructor(returnMessage: (delivery: Delivery) => Promise<void>, background: (work: Promise<void>) => void) {
+    this.#returnMessage = returnMessage
     this.#background = background
   }
 
@@ -300,7 +300,7 @@ export class WaitingLine {
   async returnStash(): Promise<void> {
     clearTimeout(this.#stashTimer)
     this.#stashTimer = undefined
-    await Promise.all(this.#stash.splice(0).map((delivery) => this.#giveBack(delivery)))
+    await Promise.all(this.#stash.splice(0).map((delivery) => this.#returnMessage(delivery)))
   }
 
   /** Stops passing deliveries to receivers. */

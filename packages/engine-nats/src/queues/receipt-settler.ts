@@ -16,16 +16,16 @@ import { QUEUE_CONSUMER } from '../streams.ts'
 import type { Disposal } from './deliveries.ts'
 import type { Lease, LeaseKeeper, Leases, Receipt, Receipts } from './leases.ts'
 
-/** The way in which the holder of a receipt settles its message. */
-const WISH = Type.Union([
+/** A request of the holder of a receipt: how its message is to be settled. */
+const SETTLE_REQUEST = Type.Union([
   Type.Object({ what: Type.Union([Type.Literal('ack'), Type.Literal('nack')]) }),
   Type.Object({ what: Type.Literal('extend'), leaseMs: Type.Number({ exclusiveMinimum: 0 }) }),
 ])
 
-type Wish = Static<typeof WISH>
+type SettleRequest = Static<typeof SETTLE_REQUEST>
 
 /** A receipt that was sent to a node that does not own its lease. */
-const SHOWN = Type.Object({ receipt: Type.String(), clientId: Type.String(), wish: WISH })
+const FORWARDED_RECEIPT = Type.Object({ receipt: Type.String(), clientId: Type.String(), wish: SETTLE_REQUEST })
 
 type ReceiptState = 'settled' | 'lost' | 'moved'
 
@@ -77,39 +77,41 @@ export class ReceiptSettler {
   }
 
   async #answer(message: Msg): Promise<void> {
-    const shown = jsonOf(SHOWN, message.string())
-    if (!shown) return
+    const forwarded = jsonOf(FORWARDED_RECEIPT, message.string())
+    if (!forwarded) return
     try {
-      const { receipt, clientId, wish } = shown
-      message.respond(await this.#settleIfHere(receipt, clientId, wish))
+      const { receipt, clientId, wish: request } = forwarded
+      message.respond(await this.#settleIfHere(receipt, clientId, request))
     } catch (error) {
       this.#parts.settings.onProblem(failure('settling a receipt for another node', error))
       message.respond('unavailable')
     }
   }
 
-  async settle(receipts: readonly string[], clientId: string, wish: Wish): Promise<SettleResult> {
+  async settle(receipts: readonly string[], clientId: string, request: SettleRequest): Promise<SettleResult> {
     const all = [...new Set(receipts)]
-    const settled = await Promise.all(all.map((receipt) => this.#settle(receipt, clientId, wish)))
+    const settled = await Promise.all(all.map((receipt) => this.#settle(receipt, clientId, request)))
     return { settled: settled.filter(Boolean).length, lost: all.filter((_, i) => settled[i] !== true) }
   }
 
-  async #settle(receipt: string, clientId: string, wish: Wish): Promise<boolean> {
+  async #settle(receipt: string, clientId: string, request: SettleRequest): Promise<boolean> {
     const read = this.#receipts.read(receipt)
     if (!read || read.clientId !== clientId) return false
     const { node } = this.#parts
-    if (!this.#leases.get(receipt) && read.node !== node) return this.#settleFrom(read.node, 0, receipt, read, wish)
-    const answer = await this.#settleIfHere(receipt, clientId, wish)
+    if (!this.#leases.get(receipt) && read.node !== node) return this.#settleFrom(read.node, 0, receipt, read, request)
+    const answer = await this.#settleIfHere(receipt, clientId, request)
     if (answer !== 'moved') return answer === 'settled'
     const holder = await this.#claims.holder(read)
-    return !holder || holder.node === node ? false : this.#settleFrom(holder.node, holder.revision, receipt, read, wish)
+    return !holder || holder.node === node
+      ? false
+      : this.#settleFrom(holder.node, holder.revision, receipt, read, request)
   }
 
   /**
    * Settles a receipt if this node owns its lease, or repeats the answer if this node has settled it; returns `moved`
    * when another node may own it.
    */
-  async #settleIfHere(receipt: string, clientId: string, wish: Wish): Promise<ReceiptState> {
+  async #settleIfHere(receipt: string, clientId: string, request: SettleRequest): Promise<ReceiptState> {
     for (;;) {
       const lease = this.#leases.get(receipt)
       if (!lease || lease.clientId !== clientId) break
@@ -120,20 +122,20 @@ export class ReceiptSettler {
         continue
       }
       if (isOurs) {
-        await this.#settleHere(lease, wish)
+        await this.#settleHere(lease, request)
         return 'settled'
       }
       this.#leases.take(receipt, clientId)
     }
     const before = this.#settled.recall(receipt, clientId)
     if (before === 'dropped') throw unavailable(DOUBTS.ack)
-    if (before !== undefined) return before === wish.what ? 'settled' : 'lost'
+    if (before !== undefined) return before === request.what ? 'settled' : 'lost'
     // If this node was always reachable, no other node took over any of its leases.
-    return this.#parts.peers.tenure === 0 ? 'lost' : 'moved'
+    return this.#parts.peers.livenessEpoch === 0 ? 'lost' : 'moved'
   }
 
-  async #settleHere(lease: Lease, wish: Wish): Promise<void> {
-    lease.settling = wish.what === 'extend' ? this.#extend(lease, wish.leaseMs) : this.#end(lease, wish.what)
+  async #settleHere(lease: Lease, request: SettleRequest): Promise<void> {
+    lease.settling = request.what === 'extend' ? this.#extend(lease, request.leaseMs) : this.#end(lease, request.what)
     try {
       await lease.settling
     } finally {
@@ -149,7 +151,7 @@ export class ReceiptSettler {
     lease.tried = ending
     try {
       if (ending === 'ack') await this.#disposal.remove(delivery)
-      else await this.#disposal.giveBack(delivery)
+      else await this.#disposal.returnMessage(delivery)
     } catch (error) {
       // The holder may try again until the lease ends. After it, the servers deliver the message again.
       if (lease.deadline <= Date.now()) this.#leases.take(receipt, clientId)
@@ -167,11 +169,17 @@ export class ReceiptSettler {
   }
 
   /** Settles a receipt on the node that owns the lease, or on this node if the owner is gone. */
-  async #settleFrom(from: string, atRevision: number, receipt: string, read: Receipt, wish: Wish): Promise<boolean> {
+  async #settleFrom(
+    from: string,
+    atRevision: number,
+    receipt: string,
+    read: Receipt,
+    request: SettleRequest,
+  ): Promise<boolean> {
     const { connection } = this.#parts
     let [holder, revision] = [from, atRevision]
     for (let hop = 0; hop < HOPS; hop++) {
-      const answer = await this.#ask(holder, receipt, read.clientId, wish)
+      const answer = await this.#ask(holder, receipt, read.clientId, request)
       if (answer === 'settled' || answer === 'lost') return answer === 'settled'
       const recorded = await this.#claims.holder(read)
       if (recorded && recorded.node !== holder) {
@@ -182,18 +190,18 @@ export class ReceiptSettler {
       // A node that is gone no longer owns the lease.
       const lease = await this.#orphan(receipt, read)
       if (lease === 'queue deleted') return false
-      if (lease === 'gone') return this.#isGone(read, wish)
+      if (lease === 'gone') return this.#isGone(read, request)
       if (read.deadline <= Date.now()) return false
       if (await this.#claims.claim(read, revision)) {
         this.#leases.grant(lease)
         this.#keeper.hold(lease)
         this.#claims.forgetLater(read)
-        await this.#settleHere(lease, wish)
+        await this.#settleHere(lease, request)
         return true
       }
       await connection.ready()
     }
-    throw unavailable(DOUBTS[wish.what])
+    throw unavailable(DOUBTS[request.what])
   }
 
   /**
@@ -201,8 +209,8 @@ export class ReceiptSettler {
    * an operator, removes a message, so an ack is in effect. A lease that the owner extended may last longer than the
    * receipt says.
    */
-  #isGone(read: Receipt, wish: Wish): true {
-    if (wish.what === 'ack' && read.deadline > Date.now()) return true
+  #isGone(read: Receipt, request: SettleRequest): true {
+    if (request.what === 'ack' && read.deadline > Date.now()) return true
     throw unavailable(DOUBTS.ack)
   }
 
@@ -210,10 +218,15 @@ export class ReceiptSettler {
    * Resolves with undefined when the node no longer answers.
    * @throws BrokerError ENGINE_UNAVAILABLE when the node lives, and its answer is not known
    */
-  async #ask(holder: string, receipt: string, clientId: string, wish: Wish): Promise<ReceiptState | undefined> {
+  async #ask(
+    holder: string,
+    receipt: string,
+    clientId: string,
+    request: SettleRequest,
+  ): Promise<ReceiptState | undefined> {
     const { peers, node } = this.#parts
-    if (holder === node) return this.#settleIfHere(receipt, clientId, wish)
-    const content = JSON.stringify({ receipt, clientId, wish })
+    if (holder === node) return this.#settleIfHere(receipt, clientId, request)
+    const content = JSON.stringify({ receipt, clientId, wish: request })
     let isRepeated = false
     for (const until = Date.now() + this.#parts.settings.requestTimeoutMs; ; isRepeated = true) {
       try {
@@ -226,7 +239,7 @@ export class ReceiptSettler {
         if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
         if (Date.now() < until) continue
       }
-      throw unavailable(DOUBTS[wish.what])
+      throw unavailable(DOUBTS[request.what])
     }
   }
 
@@ -250,7 +263,7 @@ export class ReceiptSettler {
       deadline,
       // This node does not know how long the servers withhold the message.
       heldUntil: 0,
-      tenure: peers.tenure,
+      livenessEpoch: peers.livenessEpoch,
       delivery: {
         channel,
         record,
@@ -317,14 +330,14 @@ export class LeaseClaims {
   async isOurs(lease: Lease): Promise<boolean> {
     const { connection, peers, node } = this.#parts
     await connection.ready()
-    const { tenure } = peers
-    if (lease.tenure === tenure) return true
+    const { livenessEpoch } = peers
+    if (lease.livenessEpoch === livenessEpoch) return true
     if (Date.now() > lease.deadline + LATE_MS) return false
     const { channel, sequence, delivery } = lease.delivery
     const claimed = { queue: channel.incarnation, sequence, delivery, deadline: lease.deadline }
     const isOurs = (await this.claim(claimed, 0)) || (await this.holder(claimed))?.node === node
     if (!isOurs) return false
-    lease.tenure = tenure
+    lease.livenessEpoch = livenessEpoch
     this.forgetLater(claimed)
     return true
   }
