@@ -97,7 +97,7 @@ class ComposedEngine implements EmbeddedEngine {
     this.limits = { maxMessageBytes, maxChannels }
     this.#store = store
     this.#now = now
-    const registry = new ChannelRegistry(maxChannels, now, (channel) => this.#appeared(channel))
+    const registry = new ChannelRegistry(maxChannels, now, (channel) => this.#channelCreated(channel))
     this.#registry = registry
     this.queues = new EmbeddedQueues(store, registry, now)
     this.events = new EmbeddedEvents(registry, now, onProblem)
@@ -129,11 +129,11 @@ class ComposedEngine implements EmbeddedEngine {
   }
 
   /** Counts the subscribers that existed before the channel, or stayed after its deletion. */
-  #appeared(channel: LiveChannel): void {
-    if (channel.type === 'queues') this.queues.appeared(channel.name)
-    else if (channel.type === 'events') this.events.appeared(channel)
-    else if (channel.type === 'events_store') this.eventsStore.appeared(channel)
-    else this.requests.appeared(channel)
+  #channelCreated(channel: LiveChannel): void {
+    if (channel.type === 'queues') this.queues.channelCreated(channel.name)
+    else if (channel.type === 'events') this.events.channelCreated(channel)
+    else if (channel.type === 'events_store') this.eventsStore.channelCreated(channel)
+    else this.requests.channelCreated(channel)
   }
 
   /** Reads everything from disk again: operations that ran when the store failed may or may not be stored. */

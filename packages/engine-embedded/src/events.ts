@@ -186,7 +186,7 @@ export class EmbeddedEvents implements EventEngine {
   }
 
   /** Counts the subscribers of a deleted channel again: they remain, and the next event creates the channel. */
-  appeared(channel: LiveChannel): void {
+  channelCreated(channel: LiveChannel): void {
     channel.subscribers = this.#literal.get(channel.name).size
   }
 

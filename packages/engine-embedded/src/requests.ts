@@ -211,7 +211,7 @@ export class EmbeddedRequests implements RequestEngine {
   }
 
   /** Counts the subscribers of a channel that was deleted and created again. */
-  appeared(channel: LiveChannel): void {
+  channelCreated(channel: LiveChannel): void {
     if (channel.type !== 'commands' && channel.type !== 'queries') return
     const requestChannel = this.#requestChannels[channel.type].get(channel.name)
     channel.subscribers = requestChannel ? subscribersOf(requestChannel) : 0

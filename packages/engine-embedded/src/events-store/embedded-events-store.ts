@@ -121,7 +121,7 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
   }
 
   /** Counts the waiting subscriptions as subscribers of a channel that was created. */
-  appeared(channel: LiveChannel): void {
+  channelCreated(channel: LiveChannel): void {
     channel.subscribers = this.#subscriptions.count(channel.name)
   }
 

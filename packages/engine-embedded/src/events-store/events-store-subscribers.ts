@@ -128,7 +128,7 @@ interface Member {
   /** The number of consecutive rejections by its listener. */
   failures: number
   /** The time until which it gets no entry, because its listener rejected one; by the monotonic clock. */
-  restsUntil: number
+  pausedUntil: number
 }
 
 /** An entry to deliver again, and the subscriber that failed to handle it. */
@@ -168,7 +168,7 @@ export class EventsStoreGroup implements Follower {
   }
 
   join(listener: StoredEventListener, subscription: OpenSubscription): void {
-    this.#members.add({ listener, subscription, item: undefined, outdated: false, failures: 0, restsUntil: 0 })
+    this.#members.add({ listener, subscription, item: undefined, outdated: false, failures: 0, pausedUntil: 0 })
     this.pump()
   }
 
@@ -176,7 +176,7 @@ export class EventsStoreGroup implements Follower {
     for (const member of this.#members) {
       if (member.subscription !== subscription) continue
       this.#members.delete(member)
-      if (member.item) this.#giveBack(member.item, member)
+      if (member.item) this.#deliverAgain(member.item, member)
     }
     if (this.#members.size === 0) clearTimeout(this.#retry)
     else this.pump()
@@ -212,7 +212,7 @@ export class EventsStoreGroup implements Follower {
   }
 
   #idle(member: Member): boolean {
-    return !member.item && !member.subscription.ended && member.restsUntil <= performance.now()
+    return !member.item && !member.subscription.ended && member.pausedUntil <= performance.now()
   }
 
   /**
@@ -269,16 +269,16 @@ export class EventsStoreGroup implements Follower {
   #rejected(member: Member, item: EventsStoreItem): void {
     const { failures } = member
     if (!this.#settle(member, item)) return
-    const rest = Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS)
+    const pauseMs = Math.min(FIRST_RETRY_MS * 2 ** failures, LAST_RETRY_MS)
     member.failures = failures + 1
-    member.restsUntil = performance.now() + rest
-    this.#giveBack(item, member)
+    member.pausedUntil = performance.now() + pauseMs
+    this.#deliverAgain(item, member)
     clearTimeout(this.#retry)
-    this.#retry = setTimeout(() => this.pump(), rest + 1).unref()
+    this.#retry = setTimeout(() => this.pump(), pauseMs + 1).unref()
     this.pump()
   }
 
-  #giveBack(item: EventsStoreItem, from: Member): void {
+  #deliverAgain(item: EventsStoreItem, from: Member): void {
     if (from.outdated) return
     this.#returned.push({ item, from })
     this.#returned.sort((a, b) => a.item.event.sequence - b.item.event.sequence)

@@ -237,9 +237,9 @@ export class EmbeddedQueues implements QueueEngine {
     const channelId = queue.channel?.id ?? 0
     this.#store
       .submit('settle', { kind: 'settle', channel: queue.name, channelId, sequences, expired: true }, 0, () =>
-        queue.letGo(sequences),
+        queue.removeHeld(sequences),
       )
-      .catch(() => queue.letGo(sequences))
+      .catch(() => queue.removeHeld(sequences))
   }
 
   // ── Life ──
@@ -254,7 +254,7 @@ export class EmbeddedQueues implements QueueEngine {
   }
 
   /** Counts the waiting receivers as subscribers of a channel that was created. */
-  appeared(name: string): void {
+  channelCreated(name: string): void {
     const queue = this.#queues.get(name)
     if (queue?.channel) queue.channel.subscribers = queue.waiters.size
   }
@@ -278,7 +278,7 @@ export class EmbeddedQueues implements QueueEngine {
       const gone = queue
         .heldSequences()
         .filter((sequence) => id === undefined || !this.#exists(id, queue.name, sequence))
-      queue.letGo(gone)
+      queue.removeHeld(gone)
       queue.forgetWindow()
       this.#receivers.serveSoon(queue)
     }

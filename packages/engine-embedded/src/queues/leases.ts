@@ -19,7 +19,7 @@ export interface Lease<Q> {
   deadline: number
   /** The time at which the timer checks the lease: its deadline, or later if its end could not be stored. */
   alarm: number
-  /** Resolves or rejects with the settlement that is under way, if any. */
+  /** Resolves or rejects with the settlement that is in progress, if any. */
   settling: Promise<unknown> | undefined
   /** The ending that failed, and that may have been applied. */
   tried?: Ending

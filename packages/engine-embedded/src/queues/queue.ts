@@ -213,7 +213,7 @@ export class Queue {
   }
 
   /** Returns held messages to their positions. */
-  giveBack(entries: readonly QueuedMessage[]): void {
+  returnHeld(entries: readonly QueuedMessage[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
       if (this.#paused === 0) this.#place(entry)
@@ -222,7 +222,7 @@ export class Queue {
   }
 
   /** Removes held messages that left this queue. */
-  letGo(sequences: Iterable<number>): void {
+  removeHeld(sequences: Iterable<number>): void {
     for (const sequence of sequences) this.#held.delete(sequence)
     this.#countHeld()
   }

@@ -126,7 +126,7 @@ export class LeaseSettlement {
 
   #giveUp(lease: Lease<Queue>): void {
     this.#context.leases.drop(lease)
-    if (lease.queue.holds(lease.entry)) lease.queue.letGo([lease.entry.sequence])
+    if (lease.queue.holds(lease.entry)) lease.queue.removeHeld([lease.entry.sequence])
   }
 
   /** Ends every lease like a nack, when the engine closes. */
@@ -156,7 +156,7 @@ export class LeaseSettlement {
         'settle',
         { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences, expired: false },
         0,
-        () => queue.letGo(sequences),
+        () => queue.removeHeld(sequences),
       ),
     )
   }
@@ -173,8 +173,10 @@ export class LeaseSettlement {
         0,
         ({ moved }) => {
           const staying = entries.filter((_, i) => releases[i]?.deadLetterQueue === '')
-          queue.letGo(releases.filter(({ deadLetterQueue }) => deadLetterQueue !== '').map(({ sequence }) => sequence))
-          this.giveBack(queue, staying)
+          queue.removeHeld(
+            releases.filter(({ deadLetterQueue }) => deadLetterQueue !== '').map(({ sequence }) => sequence),
+          )
+          this.returnHeld(queue, staying)
           for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
         },
       ),
@@ -194,10 +196,10 @@ export class LeaseSettlement {
   }
 
   /** Returns messages to their queue, except those that expired meanwhile. */
-  giveBack(queue: Queue, entries: readonly QueuedMessage[]): void {
+  returnHeld(queue: Queue, entries: readonly QueuedMessage[]): void {
     const now = this.#context.now()
     const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
-    queue.giveBack(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))
+    queue.returnHeld(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))
     if (expired.length > 0) {
       const sequences = expired.map(({ sequence }) => sequence)
       this.#context.expire(queue, sequences)

@@ -72,9 +72,9 @@ export interface QueueRow {
   /** The bytes of body, metadata and tags. */
   readonly size: number
   readonly metadata: string
-  /** The tags as JSON; empty for none. */
+  /** The tags as JSON; empty if there is none. */
   readonly tags: string
-  /** 0 is never. */
+  /** 0 means never. */
   readonly expiresAt: number
   readonly maxReceiveCount: number
   readonly deadLetterQueue: string
@@ -166,7 +166,7 @@ export interface QueuedMessage {
   message: QueueMessage | undefined
 }
 
-/** Returns a message of which only the sequence is known. */
+/** Returns a message whose content is not read yet: only its sequence is known. */
 export function unreadMessage(sequence: number): QueuedMessage {
   return {
     sequence,

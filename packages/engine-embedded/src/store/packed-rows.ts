@@ -139,8 +139,8 @@ function bytesOf(rows: readonly { readonly body: Uint8Array }[]): number {
   return bytes
 }
 
-export function packTexts<T>(rows: readonly T[], textOf: (row: T) => string): Texts {
-  const texts = rows.map(textOf)
+export function packTexts<T>(rows: readonly T[], read: (row: T) => string): Texts {
+  const texts = rows.map(read)
   const first = texts[0] ?? ''
   return texts.every((text) => text === first) ? first : texts
 }

@@ -16,7 +16,7 @@ import type {
   StorePositionsOperation,
   StorePositionsOperationResult,
 } from './operations.ts'
-import type { LeftAlone } from './refusals.ts'
+import type { SkippedChannels } from './refusals.ts'
 import { RefusedError, touching, touchingPart } from './refusals.ts'
 
 interface EventsStoreLimits {
@@ -40,7 +40,7 @@ export class EventsStoreOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: EventsStoreLimits
-  readonly #leftAlone: LeftAlone
+  readonly #skipped: SkippedChannels
   /**
    * The sequence and time of the first entries, so that a sweep over many channels reads only those with old entries.
    */
@@ -61,12 +61,12 @@ export class EventsStoreOperations {
     channels: ChannelTable,
     deduplication: Deduplication,
     limits: EventsStoreLimits,
-    leftAlone: LeftAlone,
+    skipped: SkippedChannels,
   ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
-    this.#leftAlone = leftAlone
+    this.#skipped = skipped
     this.#insert = database.prepare(INSERT_ENTRY)
     this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
       'SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?',
@@ -208,7 +208,7 @@ export class EventsStoreOperations {
     let more = false
     for (const channel of this.#channels.all('events_store')) {
       const age = channel.maxAgeMs ?? this.#limits.eventsStoreMaxAgeMs
-      if (age === 0 || channel.entries === 0 || this.#leftAlone.hasId(channel.id)) continue
+      if (age === 0 || channel.entries === 0 || this.#skipped.hasId(channel.id)) continue
       if (touching(channel, () => this.#trimAge(channel, now - age))) more = true
     }
     return more
@@ -227,7 +227,7 @@ export class EventsStoreOperations {
 
   /** Removes old tombstones; returns true if there are more. */
   sweepTombstones(now: number): boolean {
-    const rows = this.#tombstones.all(now - TOMBSTONE_MS, this.#leftAlone.ids, STEP)
+    const rows = this.#tombstones.all(now - TOMBSTONE_MS, this.#skipped.ids, STEP)
     if (rows.length === 0) return false
     const byId = new Map([...this.#channels.all('events_store')].map((channel) => [channel.id, channel]))
     for (const { channel: id, sequence } of rows) {

@@ -5,7 +5,7 @@ import type { StoredChannel } from '../store/stored-channel.ts'
 import type { ChannelTable } from './channel-table.ts'
 import type { OperationRunner } from './operation-runner.ts'
 import type { Operation, OperationRefusal, Result } from './operations.ts'
-import type { LeftAlone } from './refusals.ts'
+import type { SkippedChannels } from './refusals.ts'
 import { DamagedError, placeOf, refusalOf, RefusedError } from './refusals.ts'
 import type { Space } from './space.ts'
 import type { GroupReply } from './thread-messages.ts'
@@ -29,7 +29,7 @@ interface Outcome {
 export class GroupCommit {
   readonly #channels: ChannelTable
   readonly #runner: OperationRunner
-  readonly #leftAlone: LeftAlone
+  readonly #skipped: SkippedChannels
   readonly #space: Space
   readonly #begin
   readonly #commit
@@ -45,7 +45,7 @@ export class GroupCommit {
     channels: ChannelTable,
     runner: OperationRunner,
     wal: WalFile,
-    leftAlone: LeftAlone,
+    skipped: SkippedChannels,
     space: Space,
     atCommit: (when: 'before' | 'after') => void,
   ) {
@@ -53,7 +53,7 @@ export class GroupCommit {
     this.#channels = channels
     this.#runner = runner
     this.#wal = wal
-    this.#leftAlone = leftAlone
+    this.#skipped = skipped
     this.#space = space
     this.#atCommit = atCommit
     this.#begin = database.prepare('BEGIN IMMEDIATE')
@@ -102,7 +102,7 @@ export class GroupCommit {
       return this.#transaction(operations, outcome)
     } catch (error) {
       if (isFatal(error)) throw error
-      return isFull(error) && this.#space.met() ? this.#together(operations, outcome) : undefined
+      return isFull(error) && this.#space.handleFull() ? this.#together(operations, outcome) : undefined
     }
   }
 
@@ -110,7 +110,7 @@ export class GroupCommit {
     const damaged =
       error instanceof DamagedError ? error : isDamage(error) && new DamagedError(placeOf(operation), undefined, error)
     if (!damaged) return refusalOf(error)
-    this.#leftAlone.note(damaged)
+    this.#skipped.note(damaged)
     return refusalOf(damaged)
   }
 

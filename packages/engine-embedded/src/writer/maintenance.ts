@@ -7,7 +7,7 @@ import type { ChannelTable } from './channel-table.ts'
 import type { Deduplication } from './deduplication.ts'
 import type { EventsStoreOperations, GroupPositions } from './events-store-operations.ts'
 import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
-import type { LeftAlone } from './refusals.ts'
+import type { SkippedChannels } from './refusals.ts'
 import { touchingPart } from './refusals.ts'
 
 /** The number of rows of deleted channels removed in one step: about 10 ms of work. */
@@ -30,7 +30,7 @@ export class Maintenance {
   readonly #eventsStore: EventsStoreOperations
   readonly #groups: GroupPositions
   readonly #deduplication: Deduplication
-  readonly #leftAlone: LeftAlone
+  readonly #skipped: SkippedChannels
   readonly #firstGarbage
   readonly #deleteRows
   readonly #forgetGarbage
@@ -41,9 +41,9 @@ export class Maintenance {
     database: Database.Database,
     channels: ChannelTable,
     { eventsStore, groups, deduplication }: MaintainedParts,
-    leftAlone: LeftAlone,
+    skipped: SkippedChannels,
   ) {
-    this.#leftAlone = leftAlone
+    this.#skipped = skipped
     this.#channels = channels
     this.#eventsStore = eventsStore
     this.#groups = groups
@@ -84,11 +84,11 @@ export class Maintenance {
   }
 
   #part(part: string, work: () => boolean): boolean {
-    return !this.#leftAlone.hasPart(part) && touchingPart(part, undefined, work)
+    return !this.#skipped.hasPart(part) && touchingPart(part, undefined, work)
   }
 
   #collectGarbage(): boolean {
-    const id = this.#firstGarbage.get(this.#leftAlone.ids)?.channel
+    const id = this.#firstGarbage.get(this.#skipped.ids)?.channel
     if (id === undefined) return false
     const removed = touchingPart(DELETED, id, () => this.#deleteRows.some((remove) => remove(id) > 0))
     if (removed) return true

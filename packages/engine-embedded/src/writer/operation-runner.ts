@@ -15,7 +15,7 @@ import type {
   Result,
 } from './operations.ts'
 import { QueueOperations } from './queue-operations.ts'
-import type { LeftAlone } from './refusals.ts'
+import type { SkippedChannels } from './refusals.ts'
 import type { WriterSettings } from './thread-messages.ts'
 
 /** Runs one operation in a transaction that the caller begins and commits. */
@@ -26,14 +26,14 @@ export class OperationRunner {
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
 
-  constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, leftAlone: LeftAlone) {
+  constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, skipped: SkippedChannels) {
     const deduplication = new Deduplication(database)
-    this.#queues = new QueueOperations(database, channels, deduplication, settings, leftAlone)
-    this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, leftAlone)
+    this.#queues = new QueueOperations(database, channels, deduplication, settings, skipped)
+    this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, skipped)
     this.#groups = new GroupPositions(database, channels, settings)
     this.#channels = new ChannelOperations(channels, this.#eventsStore)
     const parts = { eventsStore: this.#eventsStore, groups: this.#groups, deduplication }
-    this.#maintenance = new Maintenance(database, channels, parts, leftAlone)
+    this.#maintenance = new Maintenance(database, channels, parts, skipped)
   }
 
   /** Returns whether the operation has nothing to write, so that a full disk need not refuse it: every start repeats it. */

@@ -33,7 +33,7 @@ import type {
   SettleOperationResult,
 } from './operations.ts'
 import { QueueRows } from './queue-rows.ts'
-import type { LeftAlone } from './refusals.ts'
+import type { SkippedChannels } from './refusals.ts'
 import { RefusedError, touching, touchingPart } from './refusals.ts'
 
 interface QueueLimits {
@@ -55,7 +55,7 @@ export class QueueOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: QueueLimits
-  readonly #leftAlone: LeftAlone
+  readonly #skipped: SkippedChannels
   readonly #rows: QueueRows
   readonly #insertDelayed
   readonly #select
@@ -73,12 +73,12 @@ export class QueueOperations {
     channels: ChannelTable,
     deduplication: Deduplication,
     limits: QueueLimits,
-    leftAlone: LeftAlone,
+    skipped: SkippedChannels,
   ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
-    this.#leftAlone = leftAlone
+    this.#skipped = skipped
     this.#rows = new QueueRows(database)
     this.#insertDelayed = database.prepare(
       `INSERT INTO delayed_messages (${QUEUE_COLUMNS}, due_at) VALUES (${QUEUE_PARAMETERS}, ?)`,
@@ -279,8 +279,8 @@ export class QueueOperations {
   promote({ now, limit }: PromoteOperation): PromoteOperationResult {
     const byId = this.#queuesById()
     const placed: PlacedMessage[] = []
-    if (this.#leftAlone.hasPart(DELAYED)) return { kind: 'promote', placed, nextDue: undefined }
-    const { ids } = this.#leftAlone
+    if (this.#skipped.hasPart(DELAYED)) return { kind: 'promote', placed, nextDue: undefined }
+    const { ids } = this.#skipped
     for (const { channel: id, sequence } of this.#dueRows.all(now, ids, limit)) {
       const channel = byId.get(id)
       if (!channel) {
@@ -298,9 +298,9 @@ export class QueueOperations {
   }
 
   expireDelayed({ now, limit }: ExpireDelayedOperation): ExpireDelayedOperationResult {
-    if (this.#leftAlone.hasPart(DELAYED)) return { kind: 'expireDelayed', removed: 0 }
+    if (this.#skipped.hasPart(DELAYED)) return { kind: 'expireDelayed', removed: 0 }
     const byId = this.#queuesById()
-    const rows = this.#expiredDelayed.all(now, this.#leftAlone.ids, limit)
+    const rows = this.#expiredDelayed.all(now, this.#skipped.ids, limit)
     for (const { channel: id, sequence } of rows) {
       const channel = byId.get(id)
       if (channel) this.#channels.edit(channel)

@@ -83,7 +83,7 @@ export function placeOf(operation: Operation): DamagedPlace {
 }
 
 /** The channels that the writer's periodic tasks skip, so that one damaged page does not fail each of them. */
-export class LeftAlone {
+export class SkippedChannels {
   readonly #ids = new Set<number>()
   readonly #parts = new Set<string>()
   /** The ids as a JSON array, for `json_each`. */

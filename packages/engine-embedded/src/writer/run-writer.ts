@@ -7,7 +7,7 @@ import { ChannelTable } from './channel-table.ts'
 import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation } from './operations.ts'
-import { LeftAlone } from './refusals.ts'
+import { SkippedChannels } from './refusals.ts'
 import { Reserve, Space } from './space.ts'
 import type { WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
 import { unpackOperations } from './thread-messages.ts'
@@ -50,7 +50,7 @@ export function runWriter(settings: WriterSettings, closed: () => void): void {
       database,
       settings.wal,
       (error) => {
-        if (isFull(error)) space.met()
+        if (isFull(error)) space.handleFull()
         else fail(error)
       },
       (error) => reply({ kind: 'damaged', place: { part: FREE_SPACE }, reason: damageReason(error) }),
@@ -58,10 +58,10 @@ export function runWriter(settings: WriterSettings, closed: () => void): void {
     if (settings.recover) checkpointer.truncate()
     const channels = new ChannelTable(database)
     const space = new Space(new Reserve(settings.reserve), checkpointer)
-    const leftAlone = new LeftAlone()
-    const runner = new OperationRunner(database, channels, settings, leftAlone)
+    const skipped = new SkippedChannels()
+    const runner = new OperationRunner(database, channels, settings, skipped)
     wal = new WalFile(settings.wal)
-    const groups = new GroupCommit(database, channels, runner, wal, leftAlone, space, (when) =>
+    const groups = new GroupCommit(database, channels, runner, wal, skipped, space, (when) =>
       injectFault(settings.faults, when),
     )
 

@@ -46,7 +46,7 @@ export class Space {
    * Handles a commit or checkpoint that found the disk full. Returns false if that is known already: no more space can
    * be freed.
    */
-  met(): boolean {
+  handleFull(): boolean {
     if (this.#full) return false
     this.#full = true
     this.#reserve.free()
@@ -67,7 +67,7 @@ export class Space {
       if (!isFull(error)) throw error
       // Acts while the contents of the WAL still fit into the space of the reserve: further commits could use up all
       // space.
-      this.met()
+      this.handleFull()
     }
   }
 
@@ -89,7 +89,7 @@ export class Space {
     const wanted = this.#reserve.bytes * 1.5
     const walBytes = this.#checkpointer.walBytes()
     const missing = wanted - this.#reserve.available - walBytes
-    if (missing > 0 && !this.#checkpointer.giveBack(missing)) return
+    if (missing > 0 && !this.#checkpointer.releasePages(missing)) return
     this.#checkpointer.truncate()
     if (this.#reserve.take()) this.#full = false
   }

@@ -111,7 +111,7 @@ export class Checkpointer {
   /**
    * Returns free pages of the data file to the file system. The result is false if there are not enough, or not yet.
    */
-  giveBack(bytes: number): boolean {
+  releasePages(bytes: number): boolean {
     let left = Math.ceil(bytes / PAGE_BYTES)
     if (!this.#vacuums || left > this.#freePages) return false
     for (let piece = 0; piece < MAX_PIECES && left > 0; piece++) {
