@@ -269,7 +269,7 @@ export class McpEndpoint {
     }
   }
 
-  /** Returns `true` if the server has a method of a revision: those of tasks and events are options. */
+  /** Returns `true` if the server has a method of a revision: the methods of tasks and events are optional. */
   #serves({ methods }: Revision, method: string): boolean {
     if (!methods.has(method)) return false
     if (method.startsWith('tasks/')) return this.#tasks !== undefined

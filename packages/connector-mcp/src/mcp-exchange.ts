@@ -149,7 +149,7 @@ export class McpExchange extends JsonRpcExchange {
     this.fail(error, error.id ?? this.id)
   }
 
-  /** Refuses a method, with those of the request's revision in the header `Allow`. */
+  /** Refuses a method. The header `Allow` lists the methods of the request's revision. */
   override refuseMethod(): void {
     this.empty(405, 'error', { Allow: this.revision.stateless ? 'POST' : 'GET, POST' })
   }

@@ -70,7 +70,7 @@ export function readInputResponses({ id, method, params }: JsonRpcRequest): Json
   throw invalidParams(`${method}: inputResponses must be an object`, id)
 }
 
-/** Characters of a task id, far more than those of this server have. */
+/** The most characters of a task id; the ids of this server are much shorter. */
 const MAX_TASK_ID = 256
 
 /** The limits of a message. The parameters of `agent_query` are free: they belong to the agent. */

@@ -16,7 +16,7 @@ export interface RegistrationName {
   readonly url?: string | undefined
 }
 
-/** Returns true if the name is that of the agent as a whole. */
+/** Returns true if the name is for the whole agent, not for one instance. */
 export function namesWhole({ instanceId, url }: RegistrationName): boolean {
   return instanceId === undefined && url === undefined
 }

@@ -111,8 +111,8 @@ export class AgentRegistry implements AsyncDisposable {
       holdMs,
       liveness: this.#liveness,
       reports: this.#reports,
-      takeBack: (agentId, sequence) => {
-        this.#upkeep.takeBack(agentId, sequence).catch((error: unknown) => this.#reports.failed(error))
+      withdraw: (agentId, sequence) => {
+        this.#upkeep.withdraw(agentId, sequence).catch((error: unknown) => this.#reports.failed(error))
       },
     })
     this.#directory = state.directory

@@ -52,7 +52,7 @@ export class AgentWrites {
   }
 
   /**
-   * Writes to the log when this node last heard of the agent and of its instances.
+   * Writes the times of the last heartbeats of the agent and its instances to the log.
    * @param beat A heartbeat to be written too, if its caller may act on the agent
    */
   async replicate(agentId: string, beat?: Heartbeat): Promise<void> {

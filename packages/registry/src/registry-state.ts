@@ -24,7 +24,7 @@ interface StateContext {
   readonly reports: RegistryReports
   readonly probes: Pick<CardProbes, 'applied' | 'removed'>
   /** Called to remove an entry: its registration exceeds MaxAgents, or the hold of its id is over. */
-  readonly takeBack: (agentId: string, sequence: number) => void
+  readonly withdraw: (agentId: string, sequence: number) => void
 }
 
 /**
@@ -44,7 +44,7 @@ export class RegistryState implements DiscoverySink {
     const { maxAgentsOf, reports } = context
     this.shares = new AgentShares({ maxAgentsOf, limited: (account) => reports.limited(account) })
     this.cards = new CardMemory(context.maxCardMemoryBytes)
-    this.held = new HeldIds(context.holdMs, (agentId, sequence) => context.takeBack(agentId, sequence))
+    this.held = new HeldIds(context.holdMs, (agentId, sequence) => context.withdraw(agentId, sequence))
     this.#context = context
   }
 
@@ -60,7 +60,7 @@ export class RegistryState implements DiscoverySink {
       return
     }
     this.held.delete(agentId)
-    const { liveness, reports, takeBack } = this.#context
+    const { liveness, reports, withdraw } = this.#context
     const before = this.directory.get(agentId)
     const entry = new AgentEntry(record, sequence, before)
     this.directory.set(agentId, entry)
@@ -75,7 +75,7 @@ export class RegistryState implements DiscoverySink {
     this.#context.probes.applied(record, before?.record)
     if (before === undefined) {
       reports.changed({ kind: 'registered', agentId, card: entry.card })
-      if (live && this.limit.exceededBy(agentId, sequence)) takeBack(agentId, sequence)
+      if (live && this.limit.exceededBy(agentId, sequence)) withdraw(agentId, sequence)
     } else if (before.record.revision !== record.revision) {
       reports.changed({ kind: 'updated', agentId, card: entry.card })
     }
@@ -94,7 +94,7 @@ export class RegistryState implements DiscoverySink {
     this.#context.reports.failed(error)
   }
 
-  /** Restarts the clocks of which the entry is news. Stops those of instances that are gone. */
+  /** Restarts the clocks for which the entry has a newer time. Stops the clocks of removed instances. */
   #setClocks(entry: AgentEntry, before: AgentEntry | undefined, live: boolean): void {
     const { liveness } = this.#context
     for (const clock of before?.clocks ?? []) if (entry.heardMs(clock) === undefined) liveness.stop(clock)

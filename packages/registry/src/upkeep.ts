@@ -115,7 +115,7 @@ export class Upkeep {
       this.#context.reports.operation('expire', 'success', { agentId })
     } catch (error) {
       if (this.#closed) return
-      // The agent is gone, or another node has heard of it.
+      // The agent was removed, or another node received a heartbeat.
       if (this.#context.directory.has(agentId)) this.#context.liveness.restart(agentId)
       if (!isBrokerError(error, 'CONFLICT')) this.#failed(agentId, error)
     }
@@ -129,7 +129,7 @@ export class Upkeep {
   }
 
   /** Every node tries, because the node that wrote the entry may be gone; one succeeds. */
-  async takeBack(agentId: string, sequence: number): Promise<void> {
+  async withdraw(agentId: string, sequence: number): Promise<void> {
     try {
       await this.#context.log.append(tombstone(agentId), sequence)
     } catch (error) {

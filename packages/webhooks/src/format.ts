@@ -57,7 +57,7 @@ export interface WebhookFormat {
   readonly maxBatch: number
   /** The effect of the answer 410: it ends the subscription, or one delivery. @default 'subscription' */
   readonly goneEnds?: 'subscription' | 'delivery'
-  /** The time after the first attempt in which a message is tried again, in ms. @default that of the options */
+  /** The time after the first attempt in which a message is tried again, in ms. @default `maxAgeMs` of the options */
   readonly maxAgeMs?: number
   /** Returns the delivery of one message or more; `undefined` if the endpoint is not to have them. */
   readonly encode: (

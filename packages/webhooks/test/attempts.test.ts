@@ -12,7 +12,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { FailedAttempts } from '../src/delivery/progress.ts'
 import type { NewSubscription, WebhookOptions, Webhooks } from '../src/index.ts'
 import { openWebhooks } from '../src/index.ts'
-import { MAX_UNDER_WAY } from '../src/sources/source.ts'
+import { MAX_IN_FLIGHT } from '../src/sources/source.ts'
 import { testOptions, toOrders } from './webhook-bench.ts'
 
 interface Started {
@@ -141,8 +141,8 @@ test('failed attempts - the time of the first attempt stays', () => {
 test('failed attempts - messages that are never tried again do not fill the memory', () => {
   const attempts = new FailedAttempts()
   attempts.add([{ name: 'again' }], 1)
-  const failures = 2 * MAX_UNDER_WAY
+  const failures = 2 * MAX_IN_FLIGHT
   for (let n = 0; n < failures; n++) attempts.add([{ name: `gone-${n}` }, { name: 'again' }], n)
-  expect(attempts.stored).toHaveLength(MAX_UNDER_WAY)
+  expect(attempts.stored).toHaveLength(MAX_IN_FLIGHT)
   expect(attempts.of({ name: 'again' })).toBe(failures + 1)
 })

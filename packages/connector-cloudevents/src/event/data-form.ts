@@ -64,16 +64,16 @@ export function dataMember(
   if (!hasJsonType && (form === 'text' || mayBeText(datacontenttype))) {
     return isUtf8(body) ? textMember(body) : base64Member(body)
   }
-  return hasJsonType ? inTime(body, jsonOrBase64) : base64Member(body)
+  return hasJsonType ? lazily(body, jsonOrBase64) : base64Member(body)
 }
 
 /** Returns the members that contain the body of a message that is no event: JSON, text with its type, or base64. */
 export function bodyMembers(body: Uint8Array): string | TextParts {
-  return body.byteLength === 0 ? '' : inTime(body, membersOf)
+  return body.byteLength === 0 ? '' : lazily(body, membersOf)
 }
 
 /** Makes the members of a long body when they are written: to read it as JSON takes long. */
-function inTime(body: Uint8Array, make: (body: Uint8Array) => Steps<string | TextParts>): string | TextParts {
+function lazily(body: Uint8Array, make: (body: Uint8Array) => Steps<string | TextParts>): string | TextParts {
   if (body.byteLength < LONG_TEXT_BYTES) return allSteps(make(body))
   return TextParts.later(body.byteLength, function* () {
     return new TextParts().add(yield* make(body))

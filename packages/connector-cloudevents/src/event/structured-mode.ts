@@ -40,7 +40,7 @@ const EVENT_LIMITS = scanLimits({ freeForm: ['data'] })
 
 /** Reads an event in structured mode (HTTP binding 3.2): the whole event is JSON. @throws CeError EVENT_INVALID */
 export function* readStructured(body: Buffer): Steps<IncomingEvent> {
-  const text = textOf(body)
+  const text = utf8Text(body)
   const members = new Members(text)
   assertWithinLimits((yield* scanJsonInSteps(text, EVENT_LIMITS, members)).exceeded, EVENT_LIMITS)
   yield
@@ -49,7 +49,7 @@ export function* readStructured(body: Buffer): Steps<IncomingEvent> {
 
 /** Reads a batch (HTTP binding 3.3): an array of events, possibly empty. @throws CeError EVENT_INVALID */
 export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
-  const text = textOf(body)
+  const text = utf8Text(body)
   assertWithinLimits((yield* scanJsonInSteps(text, BATCH_LIMITS, NO_MEMBERS)).exceeded, BATCH_LIMITS)
   yield
   const elements = elementTexts(text, MAX_BATCH_EVENTS + 1)
@@ -105,7 +105,7 @@ function isArrayOf(elements: readonly string[], text: string): boolean {
 
 const NO_MEMBERS: MemberSink = { member(): void {} }
 
-function textOf(body: Buffer): string {
+function utf8Text(body: Buffer): string {
   const text = body.toString('utf8')
   // Decoding replaces invalid bytes with U+FFFD. A text without U+FFFD is therefore valid.
   if (text.includes('\ufffd') && !isUtf8(body)) throw invalidEvent('the body is not UTF-8')

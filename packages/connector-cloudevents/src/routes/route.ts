@@ -74,13 +74,13 @@ export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>)
   return {
     ...source,
     endsAtShutdown: source.endsAtShutdown ?? false,
-    query: Type.Object({ ...source.query.properties, ...ignoredBeside(source.query) }, STRICT),
+    query: Type.Object({ ...source.query.properties, ...ignoredParametersOf(source.query) }, STRICT),
     prepare: compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS)),
   }
 }
 
 /** Returns the accepted and ignored parameters that the route does not define itself. */
-function ignoredBeside({ properties }: TObject): Partial<typeof IGNORED_PARAMETERS> {
+function ignoredParametersOf({ properties }: TObject): Partial<typeof IGNORED_PARAMETERS> {
   return Object.fromEntries(Object.entries(IGNORED_PARAMETERS).filter(([name]) => !Object.hasOwn(properties, name)))
 }
 

@@ -8,7 +8,7 @@ import type { SseFrame } from './frames.ts'
 /** Buffered bytes of a subscriber up to which an events store continues to read. */
 const HIGH_WATER_BYTES = 65_536
 
-/** The error of a delivery to a stream that is over. */
+/** The error of a delivery to a stream that has ended. */
 class StreamOver extends Error {
   override readonly name = 'StreamOver'
 
@@ -21,7 +21,7 @@ interface FeedOptions {
   readonly flusher: Flusher
   /** Bytes that may wait for the subscriber. */
   readonly maxBytes: number
-  /** Receives the number of frames that a slow subscriber lost, each time it has caught up or its stream is over. */
+  /** Receives the number of frames that were dropped for a slow subscriber, when it has caught up or its stream ends. */
   readonly onDropped: (count: number) => void
   /** Receives the error that ended the feed. */
   readonly failed: (error: unknown) => void
@@ -45,7 +45,7 @@ export class Feed implements Flushable {
   /** The frames that were never written, after the feed has ended. */
   #unwritten: ReadonlySet<SseFrame> = new Set()
   #refused = false
-  #underWay = 0
+  #inFlight = 0
   #idleAgain: (() => void) | undefined
   #whenEnded: (() => void)[] = []
   readonly #opened: () => void
@@ -70,7 +70,7 @@ export class Feed implements Flushable {
     if (this.#ended) return
     this.#stream = stream
     stream.onEnd(() => this.end())
-    if (this.#underWay > 0) this.#idleAgain = stream.keepBusy()
+    if (this.#inFlight > 0) this.#idleAgain = stream.keepBusy()
     this.#opened()
     this.#writeOn()
   }
@@ -114,9 +114,9 @@ export class Feed implements Flushable {
 
   /** Keeps the stream from ending as idle while a request is pending. Call the returned function once. */
   keepBusy(): () => void {
-    if (this.#underWay++ === 0) this.#idleAgain = this.#stream?.keepBusy()
+    if (this.#inFlight++ === 0) this.#idleAgain = this.#stream?.keepBusy()
     return () => {
-      if (--this.#underWay === 0) this.#idleAgain?.()
+      if (--this.#inFlight === 0) this.#idleAgain?.()
     }
   }
 

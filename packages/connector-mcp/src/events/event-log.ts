@@ -115,7 +115,7 @@ export interface EventPosition {
 
 const VERSION = '1'
 
-/** The most characters of a cursor, far more than those of this server have. */
+/** The most characters of a cursor; the cursors of this server are much shorter. */
 const MAX_CURSOR = 256
 
 const MARK = /^[A-Za-z0-9_-]{0,11}$/

@@ -42,7 +42,7 @@ const TaskRecordSchema = Type.Object({
 /** A task as the store keeps it, without its result. */
 export type TaskRecord = Readonly<Static<typeof TaskRecordSchema>>
 
-/** The result of a task that has none. */
+/** The stored result of a task without a result. */
 export const NO_RESULT = new Uint8Array(0)
 
 /** A stored task. */

@@ -93,7 +93,7 @@ export class TaskRequests {
     })
   }
 
-  /** Writes a change of a task, again if another node wrote first. `change` returns nothing if there is none. */
+  /** Writes a change of a task; tries again if another node wrote first. `change` returns nothing if there is no change. */
   async #write(
     id: string,
     { broker }: TaskRequest,
@@ -153,7 +153,7 @@ function storeError(error: unknown): unknown {
   return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, text, { cause: error })
 }
 
-/** The request about a task, as the call that it continues or cancels sees it. */
+/** A request about a task, as the context of the call that it continues or cancels. */
 export interface TaskRequest {
   /** The broker handle of the verified caller. */
   readonly broker: BrokerHandle

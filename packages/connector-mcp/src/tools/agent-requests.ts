@@ -68,7 +68,7 @@ export function agentSend(agents: AgentDirectory): Tool {
       if (blocking) context.allowTask(state)
       const body = requestBody(SEND, params)
       const call = { agentId: agent_id, method: SEND, body, timeoutSeconds: timeout_seconds, blocking }
-      return askedBy(forward(agents, call, context), state, context)
+      return withQuestion(forward(agents, call, context), state, context)
     },
   })
 }
@@ -110,7 +110,7 @@ export function agentQuery(agents: AgentDirectory): Tool {
       context.allowTask(state)
       const call = { agentId: agent_id, method, body: requestBody(method, params), timeoutSeconds, blocking: true }
       const outcome = forward(agents, call, context)
-      return sendsMessage(method) ? askedBy(outcome, state, context) : outcome
+      return sendsMessage(method) ? withQuestion(outcome, state, context) : outcome
     },
   })
 }
@@ -185,7 +185,7 @@ function continuedTask(method: string, params: JsonObject | undefined): string |
 }
 
 /** Adds to the outcome of a message the question that the agent asks in it, if the client's user can answer it. */
-async function askedBy(
+async function withQuestion(
   outcome: Promise<ToolOutcome>,
   state: JsonObject,
   { mayAsk }: ToolContext,
@@ -255,7 +255,7 @@ function agentTaskHandling(agents: AgentDirectory): TaskHandling {
       const body = requestBody(SEND, { message, contextId, configuration: { blocking: true, timeout: timeoutSeconds } })
       const call = { agentId, method: SEND, body, timeoutSeconds, blocking: true }
       const outcome = forward(agents, call, context).catch((error: unknown) => brokerFailure('agent_send', error))
-      return askedBy(outcome, state, context)
+      return withQuestion(outcome, state, context)
     },
     async cancel(state, context) {
       const { agentId, taskId } = readState(state)

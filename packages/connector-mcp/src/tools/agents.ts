@@ -23,7 +23,7 @@ export function agentId() {
 }
 
 /** The agents among which a misspelt one is looked for. */
-const LOOKED_AT = 1_000
+const MAX_COMPARED = 1_000
 
 /** Returns the outcome for an unknown id, which a model may have misspelled, or taken from the name of an agent. */
 export async function agentNotFound(
@@ -31,7 +31,7 @@ export async function agentNotFound(
   agentId: string,
   { broker }: ToolContext,
 ): Promise<ToolOutcome> {
-  const cards = await agents.list({ limit: LOOKED_AT })
+  const cards = await agents.list({ limit: MAX_COMPARED })
   const seen = cards.filter((card) => broker.permits('list', 'agents', card.agent_id))
   const named = seen.find(({ name }) => name.toLowerCase() === agentId.toLowerCase())?.agent_id
   const ids = seen.map((card) => card.agent_id)

@@ -69,7 +69,7 @@ export class EventsDialect {
     return new JsonRpcError(EVENTS_CODES[this.#sep ? 'sep' : 'sketch'][name], message, { data })
   }
 
-  /** `true` if the end of an unknown subscription is an error. The sketch answers it like that of a known one. */
+  /** `true` if unsubscribing from an unknown subscription is an error. In the first sketch it succeeds. */
   get refusesUnknown(): boolean {
     return this.#sep
   }

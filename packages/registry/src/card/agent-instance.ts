@@ -45,7 +45,7 @@ export function stored({ instance_id, url, registered_at }: StoredInstance): Sto
   return { instance_id, url, registered_at }
 }
 
-/** Returns the record of an instance that was last heard of at this time. */
+/** Returns the record of an instance with the time of its last heartbeat. */
 export function seenAt({ instance_id, url, registered_at }: StoredInstance, seenMs: number): InstanceRecord {
   return { instance_id, url, registered_at, seenMs }
 }

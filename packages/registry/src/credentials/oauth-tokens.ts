@@ -38,7 +38,7 @@ export class OAuthTokens {
 
   /**
    * Returns a token. Calls at the same time share one request.
-   * @throws Error that says why there is none, without secrets
+   * @throws Error with the reason why there is no token, without secrets
    */
   get(credentials: OAuthCredentials, account: string): Promise<string> {
     const kept = this.#kept.get(credentials)

@@ -11,7 +11,7 @@ interface LivenessDuties {
   /** Called with the clocks of agents and instances that sent no heartbeat for the TTL. */
   expire(clocks: readonly string[]): void
   /**
-   * Called with agents that may be replicated again. Those that this node heard of in the meantime are due.
+   * Called with agents that may be replicated again. An agent with a newer heartbeat on this node is due.
    */
   replicate(agentIds: readonly string[]): void
 }
@@ -40,7 +40,7 @@ export class Liveness {
   }
 
   /**
-   * Records that this node heard of the owner of a clock.
+   * Records a heartbeat or registration of the owner of a clock.
    * @returns `true` when the caller must replicate it now; otherwise `replicate` is called when it is due
    */
   heard(agentId: string, clock: string): boolean {

@@ -90,7 +90,7 @@ export class AgentEntry {
   readonly record: AgentRecord
   /** The sequence of the agent's last entry in the discovery log. */
   readonly sequence: number
-  /** By {@link clockOf}: the last time when this node heard of the agent, or of each of its instances. */
+  /** By {@link clockOf}: the time of the last heartbeat of the agent, or of each of its instances. */
   readonly #heard: Map<string, number>
   #shown: AgentCard | undefined
 
@@ -112,7 +112,7 @@ export class AgentEntry {
     return this.#heard.keys()
   }
 
-  /** Returns the last time when this node heard of the owner of a clock; undefined for another agent's clock. */
+  /** Returns the time of the last heartbeat of a clock's owner; undefined for another agent's clock. */
   heardMs(clock: string): number | undefined {
     return this.#heard.get(clock)
   }
@@ -121,7 +121,7 @@ export class AgentEntry {
     return Math.max(this.record.lastSeenMs, ...this.#heard.values())
   }
 
-  /** `true` when this node heard of the agent, or of an instance, after the last entry of the log. */
+  /** `true` if a heartbeat of the agent, or of an instance, is newer than the last entry of the log. */
   get ahead(): boolean {
     const { record } = this
     if (record.instances.length === 0) return this.lastSeenMs > record.lastSeenMs

@@ -143,7 +143,7 @@ export function readEntry(event: KeyedEntry, known?: AgentRecord): DiscoveryEntr
   // Entries of older versions have no account.
   const account = tags['account'] ?? `client:${card.registered_by}`
   const times = tags['instances_seen']?.split(',').map((time) => whole('instances_seen', time)) ?? []
-  // A node of an older version that writes a heartbeat cannot say of which instance it is.
+  // A heartbeat that a node of an older version writes does not name its instance.
   const instances = parsed.instances.map((one, index) => seenAt(one, times[index] ?? shared.lastSeenMs))
   return { agentId, sequence, record: { card, account, ...shared, instances, sealed, probe: probeIn(tags) } }
 }

@@ -60,7 +60,7 @@ export function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): st
   return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
 }
 
-/** Returns a delivery, or the attempt that stands for it if there is nothing to send. */
+/** Encodes a delivery. Returns the attempt's result instead if there is nothing to send. */
 export function encode(
   format: WebhookFormat,
   { id, record: { type, notes = '' } }: KnownSubscription,

@@ -5,7 +5,7 @@ import { WebhookError } from '../errors.ts'
 import type { EndpointAnswer, EndpointRequest } from '../format.ts'
 import type { EndpointPolicy } from '../safety/endpoint-policy.ts'
 
-/** An endpoint has 10 s for the head of an answer and 5 s for the rest, of which 64 KiB are read and 4 KiB kept. */
+/** Limits of an answer: 10 s until its head and 5 s for its body, of which the first 64 KiB are read and 4 KiB are kept. */
 const LIMITS: AnswerLimits = { headMs: 10_000, restMs: 5_000, maxBytes: 65_536, keptBytes: 4_096 }
 
 /** The account of all lookups: `Slots` limits the deliveries. */

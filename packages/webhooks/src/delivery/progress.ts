@@ -1,5 +1,5 @@
 import type { Item } from '../sources/source.ts'
-import { MAX_UNDER_WAY } from '../sources/source.ts'
+import { MAX_IN_FLIGHT } from '../sources/source.ts'
 
 /**
  * The entries of an events store that are under way, and the position that follows from them: the first entry that is
@@ -89,9 +89,9 @@ export class FailedAttempts {
       this.#failed.delete(name)
       this.#failed.set(name, { count: (known?.count ?? 0) + 1, sinceMs: known?.sinceMs ?? sinceMs })
     }
-    // The first are those that have not failed for the longest time.
+    // The map is ordered by the last failure, oldest first.
     for (const name of this.#failed.keys()) {
-      if (this.#failed.size <= MAX_UNDER_WAY) break
+      if (this.#failed.size <= MAX_IN_FLIGHT) break
       this.#failed.delete(name)
     }
   }

@@ -265,7 +265,7 @@ export class Serving {
       .catch((error: unknown) => this.#failed(error))
   }
 
-  /** Takes over a subscription: the first node for it at once, others after a time. */
+  /** Takes over a subscription. Its preferred node does so at once, the others after a delay. */
   #claimWhenDue(known: KnownSubscription): void {
     const { id } = known
     const now = performance.now()

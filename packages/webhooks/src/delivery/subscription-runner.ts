@@ -9,7 +9,7 @@ import { OpenRequests } from '@signalbox/http-kit/internal'
 import type { WebhookFormat } from '../format.ts'
 import { signedHeaders } from '../signature.ts'
 import type { Item, Source } from '../sources/source.ts'
-import { UNORDERED } from '../sources/source.ts'
+import { UNORDERED_IN_FLIGHT } from '../sources/source.ts'
 import type { ItemFilter } from '../sources/sources.ts'
 import { filterOf, openSource, wantedItems } from '../sources/sources.ts'
 import type { Beat } from '../subscription/cursor-writer.ts'
@@ -38,7 +38,7 @@ export class SubscriptionRunner {
   readonly #progress: Progress
   readonly #failed: FailedAttempts
   readonly #cursor: CursorWriter
-  readonly #underWay = new Map<readonly Item[], Promise<void>>()
+  readonly #inFlight = new Map<readonly Item[], Promise<void>>()
   readonly #filter: ItemFilter | undefined
   #failing: CursorRecord['failing']
   #notBefore = 0
@@ -71,7 +71,7 @@ export class SubscriptionRunner {
 
   /** The time of the oldest message that is not delivered yet, in ms since the epoch; `undefined` if none waits. */
   get oldestMs(): number | undefined {
-    const times = [...this.#underWay.keys()].flat().map(({ message }) => message.timestamp)
+    const times = [...this.#inFlight.keys()].flat().map(({ message }) => message.timestamp)
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
@@ -134,12 +134,12 @@ export class SubscriptionRunner {
         const fresh = items.filter(({ sequence }) => sequence === 0 || this.#progress.start(sequence))
         const wanted = this.#filter === undefined ? fresh : await wantedItems(this.#filter, fresh)
         if (wanted.length < items.length) await this.#skip(source, items, wanted)
-        if (wanted.length > 0) this.#underWay.set(wanted, this.#launch({ source, format, secrets }, wanted))
+        if (wanted.length > 0) this.#inFlight.set(wanted, this.#launch({ source, format, secrets }, wanted))
       }
     } catch (error) {
       if (!signal.aborted) throw error
     } finally {
-      await Promise.allSettled(this.#underWay.values())
+      await Promise.allSettled(this.#inFlight.values())
       await source.close()
     }
   }
@@ -161,7 +161,7 @@ export class SubscriptionRunner {
       this.#crash(error)
       await delivery.source.release(items).catch(this.#parts.failed)
     } finally {
-      this.#underWay.delete(items)
+      this.#inFlight.delete(items)
       this.#settled?.()
     }
   }
@@ -169,7 +169,7 @@ export class SubscriptionRunner {
   /** `true` if no other delivery may start now. An endpoint that fails gets one at a time. */
   get #full(): boolean {
     const { ordered } = this.subscription.record
-    return this.#underWay.size >= (ordered || this.#failing !== undefined ? 1 : UNORDERED)
+    return this.#inFlight.size >= (ordered || this.#failing !== undefined ? 1 : UNORDERED_IN_FLIGHT)
   }
 
   /** Resolves when a delivery under way has ended. */

@@ -32,10 +32,10 @@ export const BUFFERED_ITEMS = 64
 export const BUFFERED_BYTES = 1024 * 1024
 
 /** The most deliveries of a subscription under way, if it does not ask for order. */
-export const UNORDERED = 16
+export const UNORDERED_IN_FLIGHT = 16
 
 /** The most messages of a subscription under way. */
-export const MAX_UNDER_WAY = UNORDERED * BUFFERED_ITEMS
+export const MAX_IN_FLIGHT = UNORDERED_IN_FLIGHT * BUFFERED_ITEMS
 
 /** A bounded buffer between the messages that arrive and the deliveries that take them. */
 export class ItemBuffer {
