@@ -265,10 +265,6 @@ export class ChannelRegistry {
     return channels.length === 0 ? undefined : { kind: 'activity', channels }
   }
 
-  get hasActivity(): boolean {
-    return this.#changedActivity.size > 0
-  }
-
   /** Removes unused channels of the broker: each stream leaves one. */
   forgetIdleReserved(): void {
     const before = this.#now() - RESERVED_IDLE_MS
