@@ -2,6 +2,7 @@ import type {
   OutgoingMessage,
   Reply,
   RequestEngine,
+  RequestHandler,
   RequestMessage,
   RequestOptions,
   RequestType,
@@ -9,7 +10,6 @@ import type {
   Subscription,
 } from '@signalbox/broker-core/engine'
 import { messageSize, OpenSubscription, toMessage, unavailable } from '@signalbox/broker-core/engine'
-import type { RequestHandler } from '@signalbox/broker-core/internal'
 import { FAILED_REPLY, MAX_TIMER_MS, noSubscriber, OrderedSet, unanswered } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'

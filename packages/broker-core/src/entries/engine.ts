@@ -55,7 +55,7 @@ export type {
 } from '../engine/message-codec.ts'
 export { ResultSize } from '../engine/result-size.ts'
 export type { MessageContent, ResultLimit } from '../engine/result-size.ts'
-export type { RequestEngine, RequestOptions, RequestType } from '../engine/request-engine.ts'
+export type { RequestEngine, RequestHandler, RequestOptions, RequestType } from '../engine/request-engine.ts'
 export type { Subscription } from '../engine/subscription.ts'
 export type { EngineOptions } from '../engine/engine-options.ts'
 export { BROKER_ERRORS, BrokerError, groupLimit, isBrokerError, unavailable } from '../errors.ts'

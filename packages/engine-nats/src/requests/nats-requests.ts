@@ -3,6 +3,7 @@ import type {
   OutgoingMessage,
   Reply,
   RequestEngine,
+  RequestHandler,
   RequestMessage,
   RequestOptions,
   RequestType,
@@ -17,7 +18,6 @@ import type { Parts } from '../parts.ts'
 import { failure, runInBackground } from '../problems.ts'
 import { hash } from '../subjects.ts'
 import { encodeAnswer, Requester, SILENCE_MS } from './requester.ts'
-import type { RequestHandler } from '@signalbox/broker-core/internal'
 import { FAILED_REPLY, MAX_TIMER_MS, MultiMap } from '@signalbox/broker-core/internal'
 
 /** Commands and queries on NATS: core subjects, on which each group of subscribers is a queue group. */
