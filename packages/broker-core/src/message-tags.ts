@@ -1,19 +1,17 @@
 import type { OutgoingMessage, Tags } from './message.ts'
 
 /**
- * Returns the id by which an engine recognizes a repeated send, or no id if the message has neither a tag `message_id`
- * nor a key, or if the key is `null`. The id includes the sender, so that a guessed `message_id` cannot suppress the message of another sender.
- * The length of the ClientID separates the senders, even if the ids contain blanks. Keys and tags never match.
+ * Returns the id by which an engine recognizes a repeated send; undefined if the message has neither a tag `message_id`
+ * nor a key, or if the key is `null`. The id includes the sender, so that a guessed `message_id` cannot suppress the
+ * message of another sender. The length of the ClientID separates the senders, even if the ids contain blanks. Keys and
+ * tags never match.
  */
-export function deduplicationOf(
-  { clientId, tags }: OutgoingMessage,
-  key?: string | null,
-): { readonly deduplicationId?: string } {
-  if (key === null) return {}
+export function deduplicationIdOf({ clientId, tags }: OutgoingMessage, key?: string | null): string | undefined {
+  if (key === null) return undefined
   const messageId = tags['message_id']
   const sender = `${clientId.length} ${clientId}`
-  if (messageId) return { deduplicationId: `${sender} ${messageId}` }
-  return key ? { deduplicationId: `key ${sender} ${key}` } : {}
+  if (messageId) return `${sender} ${messageId}`
+  return key ? `key ${sender} ${key}` : undefined
 }
 
 /** The prefix of the tags that describe the origin of a dead letter. Only engines set them (C2). */

@@ -2,7 +2,7 @@ import type { EventsStoreSubscribeOptions } from '../engine/event-engine.ts'
 import type { AppendResult, EventsStoreStart, LatestOptions, ReadOptions } from '../engine/events-store-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
 import { BrokerError } from '../errors.ts'
-import { deduplicationOf } from '../message-tags.ts'
+import { deduplicationIdOf } from '../message-tags.ts'
 import type { MessageInput, StoredEvent } from '../message.ts'
 import { assertFunction, assertObject } from '../options.ts'
 import { routeMessage } from '../routing/route.ts'
@@ -48,7 +48,7 @@ export class EventsStore {
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
-      const repeatable = { ...message, ...deduplicationOf(message, deduplicationKey) }
+      const repeatable = { ...message, deduplicationId: deduplicationIdOf(message, deduplicationKey) }
       const entry = { ...repeatable, key, expectLastOfKey, tombstone }
       const result = await access.creating('events_store', channel, () =>
         access.engine.eventsStore.append(channel, entry),

@@ -1,7 +1,7 @@
 import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine/queue-engine.ts'
 import type { ResultLimit } from '../engine/result-size.ts'
 import { BrokerError } from '../errors.ts'
-import { deduplicationOf, queueTags } from '../message-tags.ts'
+import { deduplicationIdOf, queueTags } from '../message-tags.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import type { Attachment } from '../observer.ts'
 import { assertObject, assertTexts } from '../options.ts'
@@ -88,11 +88,11 @@ export class Queues {
     results: readonly SendResult[],
   ): Promise<void> {
     const access = this.#access
-    const ways = messages.map((message, i) => {
+    const copies = messages.map((message, i) => {
       const { id = message.id, duplicate = false } = results[i] ?? {}
       return routeMessage(table, access, { type: 'queues', channel, message, id, duplicate })
     })
-    await Promise.all(ways)
+    await Promise.all(copies)
   }
 
   #complete(channel: string, input: QueueSendInput): QueueSend {
@@ -124,7 +124,7 @@ export class Queues {
       expirationMs,
       maxReceiveCount,
       deadLetterQueue,
-      ...deduplicationOf(message, deduplicationKey),
+      deduplicationId: deduplicationIdOf(message, deduplicationKey),
     }
   }
 

@@ -200,15 +200,15 @@ class Journey {
   async #write({ type, channel }: RoutingPlace, message: OutgoingMessage): Promise<boolean> {
     const { queues, eventsStore, events } = this.#sender.engine
     const { id, duplicate, message: original } = this.#origin
-    const again = original.deduplicationId !== undefined ? { deduplicationId: `routed ${id}` } : {}
+    const deduplicationId = original.deduplicationId === undefined ? undefined : `routed ${id}`
     if (type === 'events') {
       if (!duplicate) await events.publish(channel, message)
       return !duplicate
     }
     const stored =
       type === 'queues'
-        ? await queues.send(channel, { ...message, ...PLAIN, ...again })
-        : await eventsStore.append(channel, { ...message, ...again })
+        ? await queues.send(channel, { ...message, ...PLAIN, deduplicationId })
+        : await eventsStore.append(channel, { ...message, deduplicationId })
     return !stored.duplicate
   }
 
