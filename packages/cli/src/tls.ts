@@ -40,12 +40,15 @@ export function readClientTls({ caFile, certFile, keyFile }: ClientTlsFiles): Cl
     )
   }
   const pair = { cert: read('--cert-file', certFile), key: read('--key-file', keyFile) }
-  checkKeyPair(pair, certificateOf(pair.cert, '--cert-file'))
+  checkKeyPair(pair, { cert: '--cert-file', key: '--key-file' })
   return { ca, ...pair }
 }
 
-/** Returns the first certificate of a text. */
-function certificateOf(text: string, name: string): X509Certificate {
+/**
+ * Returns the first certificate of a text.
+ * @param name The option or the setting of the file, for the message
+ */
+export function certificateOf(text: string, name: string): X509Certificate {
   try {
     return new X509Certificate(text)
   } catch (error) {
@@ -55,13 +58,25 @@ function certificateOf(text: string, name: string): X509Certificate {
   }
 }
 
-function checkKeyPair(pair: { readonly cert: string; readonly key: string }, certificate: X509Certificate): void {
+/** A certificate and its private key. */
+interface KeyPair {
+  readonly cert: string
+  readonly key: string
+}
+
+/**
+ * Checks that TLS can use a certificate with its key, both in PEM.
+ * @param names The options or the settings of the two files, for the message
+ * @throws Error for a text without a certificate, or the key of another one
+ */
+export function checkKeyPair(pair: KeyPair, names: KeyPair): void {
+  const { subject } = certificateOf(pair.cert, names.cert)
   try {
     createSecureContext(pair)
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
     throw new Error(
-      `--key-file: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
+      `${names.key}: it does not contain the private key, without passphrase, of the certificate for ${subject}${reason}`,
       { cause: error },
     )
   }

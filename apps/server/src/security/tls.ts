@@ -3,8 +3,9 @@ import type { RequestListener, Server, ServerOptions } from 'node:http'
 import type { Server as HttpsServer } from 'node:https'
 import { createServer } from 'node:https'
 import { Socket } from 'node:net'
-import { createSecureContext, TLSSocket } from 'node:tls'
+import { TLSSocket } from 'node:tls'
 
+import { certificateOf, checkKeyPair } from '@signalbox/cli/internal'
 import { watchFiles } from '@signalbox/http-kit'
 
 import type { Config } from '../config/schema.ts'
@@ -138,30 +139,9 @@ function nameOf(socket: TLSSocket): string {
 
 /** @throws Error if the texts contain no certificate with its key */
 function checked(section: string, cert: string, key: string, ca: string | undefined): Material {
-  const certificate = certificateOf(cert, `${section}.certFile`)
   if (ca !== undefined) certificateOf(ca, `${section}.caFile`)
-  const material: Material = { cert, key, ca, minVersion: 'TLSv1.2' }
-  try {
-    createSecureContext(material)
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? ` (${String(error.code)})` : ''
-    throw new Error(
-      `${section}.keyFile: it does not contain the private key, without passphrase, of the certificate for ${certificate.subject}${reason}`,
-      { cause: error },
-    )
-  }
-  return material
-}
-
-/** Returns the first certificate of a text. `name` is the setting, for the message. */
-function certificateOf(text: string, name: string): X509Certificate {
-  try {
-    return new X509Certificate(text)
-  } catch (error) {
-    throw new Error(`${name}: it contains no certificate in PEM; it must contain -----BEGIN CERTIFICATE-----`, {
-      cause: error,
-    })
-  }
+  checkKeyPair({ cert, key }, { cert: `${section}.certFile`, key: `${section}.keyFile` })
+  return { cert, key, ca, minVersion: 'TLSv1.2' }
 }
 
 function read<T>(section: string, open: () => T): T {
