@@ -7,17 +7,13 @@ import { resolveEventsOptions } from './events/options.ts'
 
 export type { EventTypeOptions } from './events/event-types.ts'
 export { eventWebhookFormat } from './events/event-webhooks.ts'
+export type { EventSubscription, EventSubscriptionInput, EventWebhooks } from './events/event-webhooks.ts'
 export type {
-  EventDelivery,
-  EventSubscription,
-  EventSubscriptionInput,
-  EventVerification,
-  EventWebhookFormat,
-  EventWebhooks,
-} from './events/event-webhooks.ts'
-export type {
+  EncodedDelivery as EventDelivery,
+  Verification as EventVerification,
   WebhookErrorCode as EventWebhookErrorCode,
   WebhookFailure as EventWebhookFailure,
+  WebhookFormat as EventWebhookFormat,
 } from '@signalbox/broker-core/ports'
 export type { McpEvents } from './events/mcp-events.ts'
 export type { EventsOptions } from './events/options.ts'

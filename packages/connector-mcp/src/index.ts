@@ -1,11 +1,11 @@
 export type {
   AgentCard,
   AgentDirectory,
-  AgentFilter,
+  AgentPage as AgentFilter,
   AgentReply,
   AgentRequestOptions,
   AgentSkill,
-} from './agent-directory.ts'
+} from '@signalbox/broker-core/ports'
 export type { McpCardOptions } from './server-card.ts'
 export { mcpConnector } from './connector.ts'
 export type { McpConnector } from './connector.ts'

@@ -1,6 +1,6 @@
 import type { Broker } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 
-import type { AgentDirectory } from './agent-directory.ts'
 import type { TaskHistory, TaskOverview } from './tasks/task-index.ts'
 import type { TaskRequests } from './tasks/task-requests.ts'
 import type { Tasks } from './tasks/tasks.ts'

@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { ConnectorOptions } from '@signalbox/http-kit'
 import type { OptionRules, Resolved } from '@signalbox/http-kit/internal'
 import { SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import { CONNECTOR_OPTIONS, MAX_TIMER_MS, resolveOptions } from '@signalbox/http-kit/internal'
 
-import type { AgentDirectory } from './agent-directory.ts'
 import { McpEvents } from './events/mcp-events.ts'
 import type { McpHooks } from './hooks.ts'
 import type { McpOAuthOptions } from './oauth.ts'

@@ -1,10 +1,10 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { Entry } from '@signalbox/broker-core/internal'
 import type { HttpRequest, JsonObject, RequestHold, Settlements } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import { hopsOf, idKey } from '@signalbox/http-kit/internal'
 
-import type { AgentDirectory } from './agent-directory.ts'
 import { answerFailure, answerTimeout, CallProgress } from './call-answer.ts'
 import type { CallEndReason, Calls, RunningCall } from './calls.ts'
 import { CallEnded, callKey } from './calls.ts'

@@ -1,7 +1,7 @@
 import type { BrokerHandle, RequestMessage } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 
-import type { AgentCard, AgentDirectory, AgentFilter, AgentReply } from '../src/agent-directory.ts'
+import type { AgentCard, AgentDirectory, AgentPage, AgentReply } from '@signalbox/broker-core/ports'
 
 /** A request to an agent: the envelope as it arrived, and its caller. */
 export interface AgentRequest {
@@ -50,7 +50,7 @@ export class TestAgentDirectory implements AgentDirectory {
     await this.#system.queries.subscribe(channelOf(card.agent_id), {}, (request) => serve(agent, request))
   }
 
-  async list({ skillTags, limit, after = '' }: AgentFilter): Promise<readonly AgentCard[]> {
+  async list({ skillTags, limit, after = '' }: AgentPage): Promise<readonly AgentCard[]> {
     const cards = [...this.#cards.values()].toSorted((a, b) => (a.agent_id < b.agent_id ? -1 : 1))
     const matching = cards.filter(
       ({ skills = [] }) => !skillTags || skills.some(({ tags = [] }) => tags.some((tag) => skillTags.includes(tag))),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
-import type { AgentDirectory } from '../src/agent-directory.ts'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { AgentAnswer, AgentRequest } from './agent-directory.ts'
 import { TestAgentDirectory, GATEWAY_TIMEOUT_BUFFER_MS } from './agent-directory.ts'
 import type { ToolBench } from './tool-bench.ts'

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 
-import type { AgentCard, AgentDirectory } from '../src/agent-directory.ts'
+import type { AgentCard, AgentDirectory } from '@signalbox/broker-core/ports'
 import type { McpHost } from './mcp-host.ts'
 import { openHost, resultText, rpc } from './mcp-host.ts'
 

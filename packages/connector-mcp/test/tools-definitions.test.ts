@@ -1,7 +1,7 @@
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import { CORE_TOOL_NAMES, TOOL_NAMES, TOOLS } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, test } from 'vitest'
 
-import type { AgentDirectory } from '../src/agent-directory.ts'
 import { createTools } from '../src/tools/index.ts'
 
 const directory: AgentDirectory = {

@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
 
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, test } from 'vitest'
 
-import type { AgentDirectory } from '../src/agent-directory.ts'
 import { startHost } from './mcp-host.ts'
 import { ask } from './stateless-client.ts'
 

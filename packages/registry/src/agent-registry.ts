@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentFilter } from '@signalbox/broker-core/ports'
 import { OutboundConnections } from '@signalbox/http-kit/internal'
 
 import { AgentAddressPolicy } from './agent-addresses.ts'
@@ -25,7 +26,7 @@ import type { ProbeResult } from './discovery/discovery-entry.ts'
 import { isHeld, recordEntry, storedForm, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
-import type { AgentFilter, RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
+import type { RegistryCaller, RegistryChange, RegistryOperation, RegistryOptions } from './options.ts'
 import { CardProbes } from './probes/card-probes.ts'
 import { CardFetchError, cardSource, fetchCard, isByCardUrl, registrationOf } from './probes/served-card.ts'
 import { RegistryReports, RegistryState } from './registry-state.ts'

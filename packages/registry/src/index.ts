@@ -13,6 +13,7 @@ export type { AgentInstance } from './card/agent-instance.ts'
 export { DISCOVERY_CHANNEL } from './discovery/discovery-log.ts'
 export { REGISTRY_ERRORS, RegistryError } from './errors.ts'
 export type { RegistryErrorCode } from './errors.ts'
+export type { AgentFilter } from '@signalbox/broker-core/ports'
 export type * from './options.ts'
 export { CALLER_CREDENTIALS_HEADER, CredentialsError } from './credentials/agent-authorization.ts'
 export type {

@@ -109,19 +109,3 @@ export interface RegistryChange {
   /** The current card; absent when the agent was removed. */
   readonly card?: AgentCard
 }
-
-/** The filter of {@link AgentRegistry.list}. */
-export interface AgentFilter {
-  /**
-   * Lists agents with a skill that has at least one of these tags; an empty list means all agents. @default
-   * []
-   */
-  readonly skillTags?: readonly string[] | undefined
-  /** The maximum number of agents, 1 or more. @default all */
-  readonly limit?: number
-  /**
-   * Lists only agents whose `agent_id` follows this one in order; it need not be registered. @default from
-   * the first
-   */
-  readonly after?: string | undefined
-}

@@ -9,7 +9,7 @@ export type {
   Verification,
   Verified,
   WebhookFormat,
-} from './format.ts'
+} from '@signalbox/broker-core/ports'
 export type { WebhookHooks, WebhookOptions } from './options.ts'
 export { abuseProtection } from './safety/handshakes.ts'
 export { EndpointPolicy } from './safety/endpoint-policy.ts'

@@ -4,7 +4,7 @@ import { checkOptions } from '@signalbox/broker-core/internal'
 import type { WebhookSource } from '@signalbox/broker-core/ports'
 
 import type { AttemptOutcome } from './delivery/attempt.ts'
-import type { WebhookFormat } from './format.ts'
+import type { WebhookFormat } from '@signalbox/broker-core/ports'
 import type { EndpointPolicy } from './safety/endpoint-policy.ts'
 
 /** Callbacks for metrics and logs. They must be quick; their errors are dropped. */

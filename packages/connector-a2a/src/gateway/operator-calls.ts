@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
+import type { ReplyBudget } from '@signalbox/broker-core/ports'
 import type { HttpResponse } from '@signalbox/http-kit'
 import type { InFlight } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
@@ -9,7 +10,7 @@ import { isAgentId } from '@signalbox/registry'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aRequestEvent, AgentLookup } from '../options.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
-import type { AgentRequests, ReplyHold } from '../requests/agent-requests.ts'
+import type { AgentRequests } from '../requests/agent-requests.ts'
 import type { CallerStream, PipeOptions, StreamEnd } from '../stream/caller-stream.ts'
 import { openStream } from '../stream/caller-stream.ts'
 import { clientEventText } from '../stream/events.ts'
@@ -32,7 +33,7 @@ export interface OperatorCall {
   /** Ends the call when aborted, also after the answer began. A TimeoutError is reported as a time-out. */
   readonly signal: AbortSignal
   /** Counts the bytes of the reply until the answer is written. */
-  readonly hold?: ReplyHold | undefined
+  readonly hold?: ReplyBudget | undefined
 }
 
 /** The answer of an agent, waiting for the operator's response. */

@@ -1,5 +1,5 @@
 import type { Reply, ReplyInput } from '@signalbox/broker-core'
-import type { Refusal } from '@signalbox/http-kit'
+import type { AgentReply as AgentDirectoryReply } from '@signalbox/broker-core/ports'
 
 import { HEADER_TAG } from './agent-query.ts'
 
@@ -22,25 +22,15 @@ export type AgentFailure =
    */
   | 'invalid_response'
 
-/** The outcome of a request to an agent. */
-export interface AgentReply {
-  /** `false` when the agent never processed the request; `error` then has the reason. */
-  readonly executed: boolean
-  /** Empty when `executed` is true. */
-  readonly error: string
+/** The outcome of a request to an agent, as the gateway needs it. */
+export interface AgentReply extends AgentDirectoryReply {
   /** Set when there is no usable response; also on some executed requests (`invalid_response`). */
   readonly failure?: AgentFailure | undefined
-  /** The HTTP status of the agent's response; 0 without a response. */
-  readonly status: number
-  /** The agent's response, unchanged. */
-  readonly body: Uint8Array
   /**
    * `true` if the agent answered a request for a stream with one plain response, which is `body`. Absent from replies
    * to requests without a version of A2A: their plain responses are relayed as streams.
    */
   readonly whole?: boolean | undefined
-  /** `true` if it is certain that the agent did not get the request. */
-  readonly unsent?: boolean | undefined
   /** The headers of the agent's response that the caller gets, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -61,7 +51,7 @@ const NO_BODY = new Uint8Array(0)
  * Returns the reply for a request that a limit of this node has refused. The agent may have processed it, unless
  * `unsent` is set.
  */
-export function refusedReply({ message }: Refusal): AgentReply {
+export function refusedReply({ message }: { readonly message: string }): AgentReply {
   return { executed: false, error: `server busy: ${message}`, failure: 'busy', status: 0, body: NO_BODY }
 }
 

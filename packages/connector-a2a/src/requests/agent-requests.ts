@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
-import type { BrokerHandle, Caller } from '@signalbox/broker-core'
-import type { RequestHold } from '@signalbox/http-kit'
+import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentRequestOptions as AgentDirectoryOptions } from '@signalbox/broker-core/ports'
 import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { hasRole } from '@signalbox/http-kit'
 
@@ -20,35 +20,8 @@ export interface AgentTimeouts {
   readonly maxTimeoutMs: number
 }
 
-/** Counts the bytes of a reply in the budgets of its caller, until the answer is written. */
-export type ReplyHold = Pick<RequestHold, 'charge' | 'refusesBody'>
-
-export interface AgentRequestOptions {
-  /** The caller of the request; the agent receives its identity as `X-Broker-Caller-ID`. */
-  readonly caller: Caller
-  /**
-   * The time that the agent has to answer, in milliseconds; above 0. Values above the maximum are reduced to
-   * it. @default the default timeout
-   */
-  readonly timeoutMs?: number | undefined
-  /** The number of brokers that the request passed through before this one. @default 0 */
-  readonly hops?: number | undefined
-  /** The caller's headers that are forwarded to the agent. @default none */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Stops the wait when aborted; the request rejects with its reason. */
-  readonly signal?: AbortSignal | undefined
-  /**
-   * Aborted when the caller can no longer receive the reply. A request that no node has accepted is dropped
-   * then, and rejects with the signal's reason; an accepted request runs on.
-   */
-  readonly callerGone?: AbortSignal | undefined
-  /** Resolves as soon as the agent's node has accepted the request. @default false */
-  readonly acceptOnly?: boolean | undefined
-  /**
-   * Counts the bytes of the reply, until the answer with it is written. The request is refused if memory is short.
-   * @default the bytes count only until the request resolves
-   */
-  readonly hold?: ReplyHold | undefined
+/** Options of a request to an agent, as the gateway sends it. */
+export interface AgentRequestOptions extends AgentDirectoryOptions {
   /** The id of the stream; when set, the agent's events are streamed under it. */
   readonly streamId?: string | undefined
   /**

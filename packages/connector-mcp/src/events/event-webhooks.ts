@@ -1,9 +1,16 @@
 import { Buffer } from 'node:buffer'
 import { randomBytes, timingSafeEqual } from 'node:crypto'
 
-import type { ChannelType, Message } from '@signalbox/broker-core'
+import type { Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type { NewWebhookSubscription, WebhookFailure, WebhookSubscription } from '@signalbox/broker-core/ports'
+import type {
+  EncodedDelivery,
+  NewWebhookSubscription,
+  Verification,
+  WebhookFailure,
+  WebhookFormat,
+  WebhookSubscription,
+} from '@signalbox/broker-core/ports'
 import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 import {
@@ -44,57 +51,18 @@ class Unverified extends Error implements WebhookFailure {
   }
 }
 
-/** A delivery as it is sent. */
-export interface EventDelivery {
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Uint8Array
-  /** The `webhook-id` of the delivery. */
-  readonly id: string
-}
-
-/** The parts of the verification of an endpoint. */
-export interface EventVerification {
-  /** The id of the new subscription. */
-  readonly subscription: string
-  readonly ask: (request: {
-    readonly method: 'POST'
-    readonly headers: Readonly<Record<string, string>>
-    readonly body: Uint8Array
-  }) => Promise<{ readonly status: number; readonly text: string }>
-  /** Returns the headers that identify and sign a body with the secret of the subscription. */
-  readonly sign: (id: string, body: Uint8Array) => Readonly<Record<string, string>>
-}
-
-/** The form of deliveries of events, for the package of webhooks. */
-export interface EventWebhookFormat {
-  /** A stable name: it is stored with each subscription. */
-  readonly name: string
-  readonly maxBatch: 1
-  /** 410 ends one delivery: the client decides on its subscription. */
-  readonly goneEnds: 'delivery'
-  /** The time in which a delivery is tried again, in ms. */
-  readonly maxAgeMs: number
-  /** Returns a delivery; `undefined` if the message is no event of the type. @throws Error for an unknown type */
-  readonly encode: (
-    channelType: ChannelType,
-    messages: readonly Message[],
-    subscription: { readonly id: string; readonly notes: string },
-  ) => EventDelivery | undefined
-  /** Asks the endpoint for its consent. @throws WebhookFailure ENDPOINT_UNVERIFIED */
-  readonly verify: (verification: EventVerification) => Promise<object>
-}
-
 /** The time in which a delivery is tried again: a client that was away longer continues with its cursor, in ms. */
 const MAX_AGE_MS = 900_000
 
 const FORMAT = 'mcp.events'
 
 /**
- * Returns the form of deliveries of events.
+ * Returns the form of deliveries of events. A message that is no event of the type is not delivered, and the answer 410
+ * ends one delivery alone: the client decides on its subscription.
  * @param types The types of operators
  * @throws RangeError for a type that is not valid
  */
-export function eventWebhookFormat(types: readonly EventTypeOptions[] = []): EventWebhookFormat {
+export function eventWebhookFormat(types: readonly EventTypeOptions[] = []): WebhookFormat {
   const known = createEventTypes(types)
   return {
     name: FORMAT,
@@ -109,7 +77,7 @@ export function eventWebhookFormat(types: readonly EventTypeOptions[] = []): Eve
   }
 }
 
-function delivery(type: EventType, message: Message, subscription: string): EventDelivery | undefined {
+function delivery(type: EventType, message: Message, subscription: string): EncodedDelivery | undefined {
   const { channel } = message
   const cursor =
     'sequence' in message && typeof message.sequence === 'number'
@@ -136,7 +104,7 @@ function typeIn(notes: string, types: ReadonlyMap<string, EventType>): EventType
 }
 
 /** Asks an endpoint to repeat a random challenge. */
-async function verify({ subscription, ask, sign }: EventVerification): Promise<object> {
+async function verify({ subscription, ask, sign }: Verification): Promise<object> {
   const challenge = randomBytes(32).toString('base64url')
   const body = encodeText(verificationBody(challenge))
   const headers = {

@@ -1,10 +1,10 @@
 import type { Broker } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { ConnectionCaller, JsonRpcRequest, SseStream } from '@signalbox/http-kit'
 import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { JsonRpcError } from '@signalbox/http-kit'
 import { hopsOf, internalError } from '@signalbox/http-kit/internal'
 
-import type { AgentDirectory } from '../agent-directory.ts'
 import type { McpExchange } from '../mcp-exchange.ts'
 import { readInputResponses, readTaskId } from '../methods.ts'
 import { acknowledgement, subscriptionMeta, taskNotification } from '../wire/2026-07-28.ts'

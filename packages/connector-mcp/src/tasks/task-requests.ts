@@ -2,12 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { Entry } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 
-import type { AgentDirectory } from '../agent-directory.ts'
 import type { CallEndReason, Calls, RunningCall } from '../calls.ts'
 import { CallEnded } from '../calls.ts'
 import { openRequests, readResponses } from '../request-state.ts'

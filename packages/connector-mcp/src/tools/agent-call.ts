@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import type { AgentDirectory, AgentReply } from '@signalbox/broker-core/ports'
 import {
   fairTurns,
   hopsProblem,
@@ -10,7 +11,6 @@ import {
   parseJson,
 } from '@signalbox/http-kit/internal'
 
-import type { AgentDirectory, AgentReply } from '../agent-directory.ts'
 import { agentNotFound } from './agents.ts'
 import { cancelledOutcome, withProgress } from './define-tool.ts'
 import { confirmation, failure, jsonReplyOutcome } from './results.ts'

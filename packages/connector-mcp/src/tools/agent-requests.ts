@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto'
 
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { JsonObject } from '@signalbox/http-kit'
 import type { ArgumentProblem } from '@signalbox/http-kit/internal'
 import { argument, isJsonObject, parseJson, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
-import type { AgentDirectory } from '../agent-directory.ts'
 import { forward, requestBody } from './agent-call.ts'
 import { agentId } from './agents.ts'
 import { brokerFailure } from './broker-failures.ts'

@@ -1,11 +1,11 @@
 import { Buffer } from 'node:buffer'
 import { setImmediate as otherWork } from 'node:timers/promises'
 
+import type { AgentCard, AgentDirectory, AgentPage } from '@signalbox/broker-core/ports'
 import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
 import { argument, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
-import type { AgentCard, AgentDirectory, AgentFilter } from '../agent-directory.ts'
 import { defineTool, READS } from './define-tool.ts'
 import type { LaterPages } from './results.ts'
 import { failure, laterPagesOutput, listOutcome, MAX_LISTED, objectOutcome } from './results.ts'
@@ -104,7 +104,7 @@ const BYTES_AT_ONCE = 256 * 1024
  */
 async function listPage(
   agents: AgentDirectory,
-  filter: AgentFilter,
+  filter: AgentPage,
   limit: number,
   after: string | undefined,
   { broker, signal }: ToolContext,

@@ -1,6 +1,6 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 
-import type { AgentDirectory } from '../agent-directory.ts'
 import { agentQuery, agentSend } from './agent-requests.ts'
 import { agentInfo, agentList } from './agents.ts'
 import { channelInfo, channelList } from './channels.ts'

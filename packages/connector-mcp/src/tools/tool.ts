@@ -2,7 +2,7 @@ import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker
 import type { JsonObject, RequestHold } from '@signalbox/http-kit'
 import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit/internal'
 
-import type { AgentDirectory } from '../agent-directory.ts'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 
 /** The context of a tool call, in addition to its arguments. */
 export interface ToolContext {

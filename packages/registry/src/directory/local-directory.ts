@@ -1,6 +1,7 @@
+import type { AgentFilter } from '@signalbox/broker-core/ports'
+
 import type { AgentCard, StoredCard } from '../card/agent-card.ts'
 import type { AgentRecord } from '../discovery/discovery-entry.ts'
-import type { AgentFilter } from '../options.ts'
 
 /**
  * The agents that this node knows, indexed by id, in order, and by the tags of their skills. No operation

@@ -3,11 +3,11 @@ import { randomUUID } from 'node:crypto'
 
 import type { Message } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
+import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '@signalbox/broker-core/ports'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type { SecretBox } from '@signalbox/http-kit/internal'
 import type { OpenRequests, OutboundTarget } from '@signalbox/http-kit/internal'
 
-import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '../format.ts'
 import type { EndpointPolicy } from '../safety/endpoint-policy.ts'
 import { signedHeaders, signingKey } from '../signature.ts'
 import type { Item } from '../sources/source.ts'

@@ -1,8 +1,8 @@
+import type { EndpointAnswer, EndpointRequest } from '@signalbox/broker-core/ports'
 import type { AnswerLimits, OpenRequests } from '@signalbox/http-kit/internal'
 import { AnswerReader, failureOf, OutboundConnections, OutboundTarget } from '@signalbox/http-kit/internal'
 
 import { WebhookError } from '../errors.ts'
-import type { EndpointAnswer, EndpointRequest } from '../format.ts'
 import type { EndpointPolicy } from '../safety/endpoint-policy.ts'
 
 /** Limits of an answer: 10 s until its head and 5 s for its body, of which the first 64 KiB are read and 4 KiB are kept. */

@@ -1,10 +1,10 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
+import type { WebhookFormat } from '@signalbox/broker-core/ports'
 import type { KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { Nodes } from '@signalbox/broker-core/internal'
 import type { SecretBox } from '@signalbox/http-kit/internal'
 
-import type { WebhookFormat } from '../format.ts'
 import type { WebhookOptions } from '../options.ts'
 import { Beat, PAUSE_MS } from '../subscription/cursor-writer.ts'
 import type { KnownSubscription, SubscriptionIndex } from '../subscription/stored-subscriptions.ts'

@@ -2,11 +2,11 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import type { WebhookFormat } from '@signalbox/broker-core/ports'
 import type { SecretBox } from '@signalbox/http-kit/internal'
 import type { OutboundTarget } from '@signalbox/http-kit/internal'
 import { OpenRequests } from '@signalbox/http-kit/internal'
 
-import type { WebhookFormat } from '../format.ts'
 import { signedHeaders } from '../signature.ts'
 import type { Item, Source } from '../sources/source.ts'
 import { UNORDERED_IN_FLIGHT } from '../sources/source.ts'

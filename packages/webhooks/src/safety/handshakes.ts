@@ -1,5 +1,5 @@
 import { WebhookError } from '../errors.ts'
-import type { Verification, Verified } from '../format.ts'
+import type { Verification, Verified } from '@signalbox/broker-core/ports'
 
 /** The most deliveries in a minute that an endpoint can ask for; a higher rate is no limit. */
 const MAX_RATE = 1_000_000

@@ -1,12 +1,11 @@
-import type { Caller } from '@signalbox/broker-core'
-import type { RequestHold } from '@signalbox/http-kit'
+import type { Caller } from '../caller.ts'
 
-/** A part of the agents, for one page of `agent_list`. */
+/** A part of the registered agents, in the order of `agent_id`. */
 export interface AgentFilter {
   /** Skill tags; selects agents with a skill that has any of them. @default all agents */
   readonly skillTags?: readonly string[] | undefined
-  /** The most agents to return, in the order of `agent_id`. */
-  readonly limit: number
+  /** The most agents to return, 1 or more. @default all */
+  readonly limit?: number
   /**
    * Selects agents whose `agent_id` comes after this one. The id need not be registered.
    * @default from the first agent
@@ -14,10 +13,12 @@ export interface AgentFilter {
   readonly after?: string | undefined
 }
 
-/**
- * An agent card in the directory. The named fields are those that the tools read; other
- * fields are passed on unchanged.
- */
+/** One page of the registered agents. */
+export interface AgentPage extends AgentFilter {
+  readonly limit: number
+}
+
+/** An agent card. The named fields are those that other packages read; other fields are passed on unchanged. */
 export interface AgentCard {
   readonly agent_id: string
   readonly name: string
@@ -33,37 +34,46 @@ export interface AgentSkill {
   readonly [field: string]: unknown
 }
 
-/** Options of {@link AgentDirectory.request}. */
+/** Counts the bytes of a reply in the budgets of its caller, until the answer with it is written. */
+export interface ReplyBudget {
+  /** Returns the refusal if a limit is reached; then nothing is counted. */
+  charge(bytes: number): { readonly message: string } | undefined
+  /** Returns the refusal of a reply of this size if memory is short. */
+  refusesBody(bytes: number): { readonly message: string } | undefined
+}
+
+/** Options of a request to an agent. */
 export interface AgentRequestOptions {
-  /** The caller of the tool. The agent receives it as `X-Broker-Caller-ID`. */
+  /** The caller of the request. The agent receives it as `X-Broker-Caller-ID`. */
   readonly caller: Caller
   /**
    * Time within which the agent must answer, in ms; above 0. Values over the gateway's MaxTimeoutSeconds are capped.
    * @default the gateway's DefaultTimeoutSeconds
    */
   readonly timeoutMs?: number | undefined
-  /** The method in the envelope. The agent may get the request in the version of A2A that it speaks. */
-  readonly method: string
-  /** Number of brokers that the call passed before this one. */
-  readonly hops: number
+  /** Number of brokers that the request passed before this one. @default 0 */
+  readonly hops?: number | undefined
   /** Headers of the caller that are forwarded to the agent. @default none */
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Ends the wait when aborted; the request then rejects with the signal's reason. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /**
    * Aborted when the caller can no longer receive the reply. A request that no node of the agent has accepted is then
    * dropped, and rejects with the signal's reason. An accepted request continues.
    * @default the request always continues
    */
-  readonly callerGone?: AbortSignal
-  /** Counts the bytes of the reply until the answer with it is written. @default no counting after the request */
-  readonly hold?: Pick<RequestHold, 'charge' | 'refusesBody'> | undefined
+  readonly callerGone?: AbortSignal | undefined
+  /**
+   * Counts the bytes of the reply until the answer with it is written. The request is refused if memory is short.
+   * @default the bytes count only until the request resolves
+   */
+  readonly hold?: ReplyBudget | undefined
   /**
    * Resolves as soon as the agent's node has accepted the request, without waiting for the agent. The reply is then
    * `executed` with an empty body.
    * @default false
    */
-  readonly acceptOnly?: boolean
+  readonly acceptOnly?: boolean | undefined
 }
 
 /** The outcome of a request to an agent. */
@@ -72,7 +82,7 @@ export interface AgentReply {
   readonly executed: boolean
   /** The reason if `executed` is `false`; otherwise empty. */
   readonly error: string
-  /** The reason if there is no response to pass on: `too_large`, `invalid_response`, `busy`, or another. */
+  /** The reason if there is no response to pass on, such as `too_large`, `invalid_response` or `busy`. */
   readonly failure?: string | undefined
   /** `true` if it is certain that the agent did not get the request. */
   readonly unsent?: boolean | undefined
@@ -83,12 +93,12 @@ export interface AgentReply {
 }
 
 /**
- * The agent registry and gateway, as the four agent tools use them. The implementation has access to the broker's own
- * channels; the tools have not.
+ * The agent registry and gateway, as connectors use them. The implementation has access to the broker's own channels;
+ * connectors have not.
  */
 export interface AgentDirectory {
   /** Returns agents in the order of `agent_id`. */
-  list(filter: AgentFilter): Promise<readonly AgentCard[]>
+  list(filter: AgentPage): Promise<readonly AgentCard[]>
   /**
    * Returns the card of an agent, or `undefined` if no such agent is registered. An invalid id is an unregistered
    * one.
@@ -101,5 +111,12 @@ export interface AgentDirectory {
    *
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER without an answer in time, ENGINE_UNAVAILABLE
    */
-  request(agentId: string, envelope: Uint8Array, options: AgentRequestOptions): Promise<AgentReply>
+  request(
+    agentId: string,
+    envelope: Uint8Array,
+    options: AgentRequestOptions & {
+      /** The method in the envelope. The agent may get the request in the version of A2A that it speaks. */
+      readonly method: string
+    },
+  ): Promise<AgentReply>
 }

@@ -1,5 +1,5 @@
-import type { Message } from '@signalbox/broker-core'
-import type { WebhookSource } from '@signalbox/broker-core/ports'
+import type { Message } from '../message.ts'
+import type { WebhookSource } from './webhooks.ts'
 
 /** A request to an endpoint outside a delivery, for the verification of intent. */
 export interface EndpointRequest {
@@ -67,7 +67,7 @@ export interface WebhookFormat {
   ) => EncodedDelivery | undefined
   /**
    * Asks the endpoint for its consent before the subscription is stored.
-   * @throws WebhookError ENDPOINT_UNVERIFIED
+   * @throws WebhookFailure ENDPOINT_UNVERIFIED
    */
   readonly verify: (verification: Verification) => Promise<Verified>
 }
