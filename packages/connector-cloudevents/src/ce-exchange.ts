@@ -36,8 +36,6 @@ export class CeExchange extends HttpExchange {
   route = 'unknown'
   /** The query string without its question mark. */
   query = ''
-  /** The checked parameters of the query, after the head of the request was accepted. */
-  parameters: unknown
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(

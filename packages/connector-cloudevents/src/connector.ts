@@ -30,7 +30,7 @@ import {
 import type { PushSubscriptions, PushTarget } from './push/push-subscriptions.ts'
 import { CE_ROUTES } from './routes/index.ts'
 import { sendResponse } from './routes/requests.ts'
-import type { CeEnvironment, CeRoute, CeRouteCall } from './routes/route.ts'
+import type { CeEnvironment, CeRoute, CeRouteCall, PreparedCall } from './routes/route.ts'
 import { Flusher } from './sse/feed.ts'
 import { Subscriptions } from './sse/subscriptions.ts'
 import type { SubscriptionInfo } from './sse/subscriptions.ts'
@@ -88,8 +88,14 @@ export function openCeConnector(broker: Broker, options: CeConnectorOptions): Op
   }
 }
 
+/** A request to a route. */
+class RouteExchange extends CeExchange {
+  /** The call with its checked query, after the head of the request was accepted. */
+  prepared: PreparedCall | undefined
+}
+
 /** A route, and how the surface serves it. */
-interface ServedRoute extends Route<CeExchange, readonly IncomingEvent[]> {
+interface ServedRoute extends Route<RouteExchange, readonly IncomingEvent[]> {
   readonly method: string
 }
 
@@ -164,7 +170,7 @@ class CeSurface {
    * @param known The name of the route, if the host has found it
    */
   serve(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined, known?: string): void {
-    const exchange = new CeExchange(request, response, headers, this.#onFinished)
+    const exchange = new RouteExchange(request, response, headers, this.#onFinished)
     const { url = '/', method = '' } = request
     const mark = url.indexOf('?')
     const path = mark === -1 ? url : url.slice(0, mark)
@@ -192,7 +198,7 @@ class CeSurface {
       whileClosing: () => route === sendResponse && this.environment.pending.size > 0,
       accept: (call) => {
         const { exchange } = call
-        exchange.parameters = route.prepare(exchange.query)
+        exchange.prepared = route.prepare(exchange.query)
         if (body === 'ignored') return undefined
         const { headers } = exchange.request
         if (contentMode(headers) === 'batch' && body !== 'events') {
@@ -207,7 +213,7 @@ class CeSurface {
         if (request.headers['content-length'] === undefined) this.#assertUseful(route, call, bytes.byteLength)
         return readEvents(contentMode(request.headers), request, bytes)
       },
-      run: (call, events) => this.#run(route, call, events ?? []),
+      run: (call, events) => this.#run(call, events ?? []),
     }
   }
 
@@ -219,11 +225,11 @@ class CeSurface {
     broker.authorize(needs.action, needs.types[0], '*')
   }
 
-  async #run(route: CeRoute, call: Call<CeExchange>, events: readonly IncomingEvent[]): Promise<void> {
+  async #run(call: Call<RouteExchange>, events: readonly IncomingEvent[]): Promise<void> {
     const { environment } = this
     const { exchange } = call
     const running = new RouteCall(call, call.caller.handle(this.#broker), events, environment)
-    const answer = await route.run(exchange.parameters, running)
+    const answer = await exchange.prepared?.(running)
     if (answer !== undefined) exchange.answer(answer, environment.settlements)
   }
 

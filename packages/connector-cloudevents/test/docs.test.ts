@@ -36,7 +36,7 @@ const IGNORED: ReadonlySet<unknown> = new Set(Object.values(IGNORED_PARAMETERS))
 
 /** The section on routes of docs/reference/cloudevents.md, made of the schemas that check the queries. */
 export function routeDocs(): string {
-  return CE_ROUTES.map(({ name, method, summary, query }) => {
+  return CE_ROUTES.map(({ name, method, summary, input: query }) => {
     const required: readonly string[] = query.required ?? []
     const own = Object.entries(query.properties).filter(([, schema]) => !IGNORED.has(schema))
     const rows = own.map(([parameter, schema]) => {

@@ -16,7 +16,7 @@ test('CE-7 - clients of other brokers: client_id and wait_timeout are taken by e
   await user.queues.send('c', { body: Buffer.from('1') })
   const [{ receipt } = { receipt: '' }] = await user.queues.receive('c')
   const own: Readonly<Record<string, string>> = { channel: 'c', receipt, request_id: 'r', visibility_seconds: '30' }
-  for (const { name, method, query } of CE_ROUTES) {
+  for (const { name, method, input: query } of CE_ROUTES) {
     const parameters = Object.keys(query.properties).filter((parameter) => Object.hasOwn(own, parameter))
     const search = new URLSearchParams(
       Object.fromEntries(parameters.map((parameter) => [parameter, own[parameter] ?? ''])),

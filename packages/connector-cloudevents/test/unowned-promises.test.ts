@@ -65,7 +65,7 @@ test('containment - a route whose broker call fails answers an internal error, a
   const connector = ceConnector(brokenBroker(broker), { hooks: { failed: (error) => failures.push(error) } })
   const base = await serveHandler(connector)
   const answer = 'send/response?request_id=1'
-  for (const { name, method, query } of CE_ROUTES.filter(({ name }) => !answer.startsWith(name))) {
+  for (const { name, method, input: query } of CE_ROUTES.filter(({ name }) => !answer.startsWith(name))) {
     const parameters = Object.keys(query.properties).filter((parameter) => REQUIRED.has(parameter))
     const search = parameters.map((parameter) => `${parameter}=${REQUIRED.get(parameter)}`).join('&')
     const response = await fetch(`${base}/${name}?${search}`, {

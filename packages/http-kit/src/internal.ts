@@ -63,6 +63,8 @@ export {
 export type { ArgumentProblem, ArgumentRule, CompiledCheck } from './schema/compile-arguments.ts'
 export { compileQuery, parameterProblemsText } from './schema/compile-query.ts'
 export type { ParameterProblem } from './schema/compile-query.ts'
+export { argumentsForm, defineOperation, queryForm } from './schema/operation.ts'
+export type { Operation, OperationSource } from './schema/operation.ts'
 export {
   bodyText,
   isoTime,

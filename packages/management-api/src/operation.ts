@@ -1,7 +1,7 @@
 import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
-import { compileArguments, compileQuery } from '@signalbox/http-kit/internal'
+import { argumentsForm, defineOperation, queryForm } from '@signalbox/http-kit/internal'
 import type { RequestHold, Settlement } from '@signalbox/http-kit'
-import type { ArgumentRule } from '@signalbox/http-kit/internal'
+import type { OperationSource } from '@signalbox/http-kit/internal'
 import type { Static, TObject, TSchema } from 'typebox'
 
 import type { Operator } from './access/operator-surface.ts'
@@ -20,7 +20,7 @@ import type { ActionName, ReadingPath } from './route-table.ts'
 import type { Statistics } from './statistics/statistics.ts'
 import type { MessageTrail } from './trace/message-trail.ts'
 
-/** A route that operators read, or an action that they run. One schema is the type, the validation and the documentation of its input. */
+/** A route that operators read, or an action that they run. `route-table.ts` has the role that it needs. */
 export type Operation = ManagementRoute | ManagementAction
 
 /** The state that all requests share. */
@@ -75,12 +75,10 @@ export interface ActionCall extends ManagementRouteCall {
 }
 
 /** A GET route of the management API, answered in the envelope. */
-export interface ManagementRoute {
+export interface ManagementRoute extends Omit<OperationSource<TObject, TSchema>, 'rule'> {
+  readonly method: 'GET'
   /** The first of its paths in `route-table.ts`. */
-  readonly path: ReadingPath
-  readonly summary: string
-  readonly query: TObject
-  readonly data: TSchema
+  readonly name: ReadingPath
   /** True if the answer has bodies of messages, so that it can be long. */
   readonly hasBodies: boolean
   /**
@@ -90,31 +88,29 @@ export interface ManagementRoute {
   prepare(query: string): (call: ManagementRouteCall) => Promise<unknown>
 }
 
-interface RouteSource<Query extends TObject, Data extends TSchema> {
-  readonly path: ReadingPath
-  readonly summary: string
-  readonly query: Query
-  readonly data: Data
+interface RouteSource<Query extends TObject, Data extends TSchema> extends OperationSource<Query, Data> {
+  readonly name: ReadingPath
   /** @default false */
   readonly hasBodies?: boolean
   run(query: Static<Query>, call: ManagementRouteCall): AnswerOf<Static<Data>> | Promise<AnswerOf<Static<Data>>>
 }
 
+const QUERY = queryForm(invalidParameters)
+
 /** Defines a route that reads. */
 export function defineManagementRoute<Query extends TObject, Data extends TSchema>(
   source: RouteSource<Query, Data>,
 ): ManagementRoute {
-  const { path, summary, query, data, hasBodies = false } = source
-  const read = compileQuery(query, invalidParameters)
+  const { name, hasBodies = false } = source
+  const operation = defineOperation(QUERY, source)
   return {
-    path,
-    summary,
-    query,
-    data,
+    ...operation,
+    method: 'GET',
+    name,
     hasBodies,
-    prepare(text) {
-      const values = read(text)
-      return async (call) => source.run(values, call)
+    prepare(query) {
+      const parameters = operation.read(query)
+      return async (call) => source.run(parameters, call)
     },
   }
 }
@@ -123,12 +119,10 @@ export function defineManagementRoute<Query extends TObject, Data extends TSchem
 export type Target = Pick<AuditEvent, 'type' | 'channel' | 'agent'>
 
 /** An action of `POST /api/actions/{action}`. */
-export interface ManagementAction {
+export interface ManagementAction extends Omit<OperationSource<TObject, TSchema>, 'rule'> {
+  readonly method: 'POST'
   /** The last part of the action's path. */
   readonly name: ActionName
-  readonly summary: string
-  readonly input: TObject
-  readonly data: TSchema
   /** True if the answer is a stream of server-sent events. */
   readonly answersEvents: boolean
   /** @throws ManagementError ARGUMENT_INVALID, listing every problem */
@@ -141,41 +135,32 @@ interface PreparedAction {
   run(call: ActionCall): Promise<{ readonly data: unknown; readonly detail: string | undefined }>
 }
 
-interface ActionSource<Input extends TObject, Data extends TSchema> {
+interface ActionSource<Input extends TObject, Data extends TSchema> extends OperationSource<Input, Data> {
   readonly name: ActionName
-  readonly summary: string
-  readonly input: Input
-  readonly data: Data
   /** @default false */
   readonly answersEvents?: boolean
   /** @default none */
   target?(args: Static<Input>): Target
-  /** A rule over several arguments. */
-  readonly rule?: ArgumentRule<Static<Input>>
   run(args: Static<Input>, call: ActionCall): Promise<AnswerOf<Static<Data>>>
   /** Returns the result in a few words, for the audit log. */
   detail?(data: AnswerOf<Static<Data>>): string | undefined
 }
 
+const ARGUMENTS = argumentsForm('action', invalidArguments)
+
 /** Defines an action. */
 export function defineAction<Input extends TObject, Data extends TSchema>(
   source: ActionSource<Input, Data>,
 ): ManagementAction {
-  const { name, summary, input, data, answersEvents = false } = source
-  const check = compileArguments({
-    whose: 'action',
-    input,
-    rule: source.rule,
-    refused: (problems) => invalidArguments(name, problems),
-  })
+  const { name, answersEvents = false } = source
+  const operation = defineOperation(ARGUMENTS, source)
   return {
+    ...operation,
+    method: 'POST',
     name,
-    summary,
-    input,
-    data,
     answersEvents,
     prepare(given) {
-      const args = check(given)
+      const args = operation.read(given)
       return {
         target: source.target?.(args) ?? {},
         async run(call) {

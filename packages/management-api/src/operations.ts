@@ -39,8 +39,8 @@ const OPERATIONS: readonly Operation[] = [
   ...workOperations,
 ]
 
-const ROUTES = new Map(OPERATIONS.flatMap((each) => ('path' in each ? [[each.path, each] as const] : [])))
-const ACTIONS = new Map(OPERATIONS.flatMap((each) => ('name' in each ? [[each.name, each] as const] : [])))
+const ROUTES = new Map(OPERATIONS.flatMap((each) => (each.method === 'GET' ? [[each.name, each] as const] : [])))
+const ACTIONS = new Map(OPERATIONS.flatMap((each) => (each.method === 'POST' ? [[each.name, each] as const] : [])))
 
 /** Returns the route of a path of `route-table.ts`. */
 export function readingRoute(path: ReadingPath): ManagementRoute {

@@ -116,7 +116,7 @@ function documentRoute(
 /** The routes below `/ce`. */
 const CLOUD_EVENTS_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(cloudEventsRoute)
 
-function cloudEventsRoute({ name, method, summary, query, body, answer }: CeRoute): DocumentedRoute {
+function cloudEventsRoute({ name, method, summary, input: query, body, output: answer }: CeRoute): DocumentedRoute {
   const done: DocumentedRoute['responses'] =
     answer === undefined
       ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }

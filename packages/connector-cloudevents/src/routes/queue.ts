@@ -25,12 +25,12 @@ const MAX_LEASE_SECONDS = 43_200
 
 export const queueReceive = defineCeRoute({
   name: 'queue/receive',
-  answer: ANSWERS.received,
+  output: ANSWERS.received,
   method: 'POST',
   summary: 'Receives messages of a queue, oldest first; removes them, or leases them with `visibility_seconds`.',
   body: 'ignored',
   endsAtShutdown: true,
-  query: Type.Object(
+  input: Type.Object(
     {
       channel: channel('The queue.'),
       max_messages: Type.Optional(
@@ -140,21 +140,21 @@ function received(
 
 export const queueAck = defineCeRoute({
   name: 'queue/ack',
-  answer: ANSWERS.settled,
+  output: ANSWERS.settled,
   method: 'POST',
   summary: 'Acknowledges leased messages, which removes them, and answers after that is durable.',
   body: 'ignored',
-  query: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
+  input: Type.Object({ receipt: receipts('A receipt from `queue/receive`; repeat it for several.') }, STRICT),
   run: ({ receipt }, { broker }) => settle('acknowledged', receipt, () => broker.queues.ack(receipt)),
 })
 
 export const queueNack = defineCeRoute({
   name: 'queue/nack',
-  answer: ANSWERS.settled,
+  output: ANSWERS.settled,
   method: 'POST',
   summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
   body: 'ignored',
-  query: Type.Object(
+  input: Type.Object(
     {
       receipt: receipts('A receipt from `queue/receive`; repeat it for several.'),
       delay_seconds: Type.Optional(
@@ -177,11 +177,11 @@ export const queueNack = defineCeRoute({
 
 export const queueExtend = defineCeRoute({
   name: 'queue/extend',
-  answer: ANSWERS.settled,
+  output: ANSWERS.settled,
   method: 'POST',
   summary: 'Sets the end of leases, for work that takes longer. Call it before the leases end.',
   body: 'ignored',
-  query: Type.Object(
+  input: Type.Object(
     {
       receipt: receipts('A receipt from `queue/receive`; repeat it for several.'),
       visibility_seconds: Type.Integer({
@@ -216,11 +216,11 @@ async function settle(
 
 export const queueAckAll = defineCeRoute({
   name: 'queue/ack_all',
-  answer: ANSWERS.drained,
+  output: ANSWERS.drained,
   method: 'POST',
   summary: 'Purges a queue: removes every message that is not leased, including delayed ones.',
   body: 'ignored',
-  query: Type.Object({ channel: channel('The queue.') }, STRICT),
+  input: Type.Object({ channel: channel('The queue.') }, STRICT),
   async run({ channel }, { broker }) {
     const count = await broker.queues.purge(channel)
     return {

@@ -32,12 +32,12 @@ function requestQuery() {
 
 export const sendCommand = defineCeRoute({
   name: 'send/command',
-  answer: ANSWERS.command,
+  output: ANSWERS.command,
   method: 'POST',
   summary: 'Sends a command and waits until a responder has executed or rejected it.',
   body: 'event',
   needs: { action: 'send', types: ['commands'] },
-  query: requestQuery(),
+  input: requestQuery(),
   run: (query, call) =>
     request('commands', query, call, 202, ({ channel }) => ({
       message: 'command executed',
@@ -47,12 +47,12 @@ export const sendCommand = defineCeRoute({
 
 export const sendQuery = defineCeRoute({
   name: 'send/query',
-  answer: ANSWERS.query,
+  output: ANSWERS.query,
   method: 'POST',
   summary: 'Sends a query and returns the reply of a responder, as a CloudEvent.',
   body: 'event',
   needs: { action: 'send', types: ['queries'] },
-  query: requestQuery(),
+  input: requestQuery(),
   run: (query, call) =>
     request('queries', query, call, 200, ({ channel, reply }) => ({
       message: 'query answered',
@@ -89,12 +89,12 @@ async function request(
 
 export const sendResponse = defineCeRoute({
   name: 'send/response',
-  answer: ANSWERS.response,
+  output: ANSWERS.response,
   method: 'POST',
   summary: "Answers a command or query: the event's data is the reply, or with `is_error` the reason of a rejection.",
   body: 'event',
   needs: { action: 'respond', types: ['commands', 'queries'] },
-  query: Type.Object(
+  input: Type.Object(
     {
       request_id: Type.String({
         description: 'The `brokerrequestid` of the command or query.',

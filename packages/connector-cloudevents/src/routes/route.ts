@@ -1,7 +1,7 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
-import { compileQuery } from '@signalbox/http-kit/internal'
+import { defineOperation, queryForm } from '@signalbox/http-kit/internal'
 import type { HttpRequest, Identity, Settlements } from '@signalbox/http-kit'
-import type { AnswerRelay, PendingRequests } from '@signalbox/http-kit/internal'
+import type { AnswerRelay, OperationSource, PendingRequests } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static, TObject } from 'typebox'
 
@@ -42,40 +42,46 @@ export interface CeRouteCall {
   readonly environment: CeEnvironment
 }
 
-interface RouteSource<Query extends TObject> {
-  /** The path below the connector's path. */
-  readonly name: string
+/** A route below the connector's path. Its output is the answer, and `undefined` for a stream. */
+interface RouteSource<Query extends TObject> extends OperationSource<Query, DocumentedAnswer | undefined> {
   readonly method: 'GET' | 'POST'
-  /** The effect of the route, for the documentation. */
-  readonly summary: string
   /** The content of the body: ignored, one event, or events in any mode, batches included. */
   readonly body: 'ignored' | 'event' | 'events'
   /** The permission that a caller needs on some channel for the route to be useful. @default none */
-  readonly needs?: { readonly action: PolicyAction; readonly types: readonly [ResourceType, ...ResourceType[]] }
+  readonly needs?:
+    | { readonly action: PolicyAction; readonly types: readonly [ResourceType, ...ResourceType[]] }
+    | undefined
   /** `true` if the call ends at once when the server shuts down. @default false */
   readonly endsAtShutdown?: boolean
-  readonly query: Query
-  /** The answer, for the documentation; `undefined` for a stream. */
-  readonly answer: DocumentedAnswer | undefined
   /** Runs the route. Resolves with `undefined` if the answer was started already. */
   run(query: Static<Query>, call: CeRouteCall): Promise<CeAnswer | undefined>
 }
 
 /** A route as the surface runs it. */
-export interface CeRoute extends Omit<RouteSource<TObject>, 'run'> {
+export interface CeRoute extends Omit<RouteSource<TObject>, 'rule' | 'run'> {
   readonly endsAtShutdown: boolean
-  /** Checks the query, and returns its parameters for {@link run}. @throws CeError PARAMETER_INVALID */
-  prepare(query: string): unknown
-  run(parameters: unknown, call: CeRouteCall): Promise<CeAnswer | undefined>
+  /** Checks the query, and returns the call without its context. @throws CeError PARAMETER_INVALID */
+  prepare(query: string): PreparedCall
 }
 
-/** Makes a route from its parts. One schema gives the type, the check and the documentation of its query. */
+/** Runs a route. Resolves with `undefined` if the answer was started already. */
+export type PreparedCall = (call: CeRouteCall) => Promise<CeAnswer | undefined>
+
+/** Makes a route from its declaration. */
 export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>): CeRoute {
+  const { body, endsAtShutdown = false, input, method, needs } = source
+  const operation = defineOperation(QUERY, source)
   return {
-    ...source,
-    endsAtShutdown: source.endsAtShutdown ?? false,
-    query: Type.Object({ ...source.query.properties, ...ignoredParametersOf(source.query) }, STRICT),
-    prepare: compileQuery(source.query, invalidParameters, Object.keys(IGNORED_PARAMETERS)),
+    ...operation,
+    method,
+    body,
+    needs,
+    endsAtShutdown,
+    input: Type.Object({ ...input.properties, ...ignoredParametersOf(input) }, STRICT),
+    prepare(query) {
+      const parameters = operation.read(query)
+      return (call) => source.run(parameters, call)
+    },
   }
 }
 
@@ -117,5 +123,7 @@ export const IGNORED_PARAMETERS = {
   ),
   wait_timeout: Type.Optional(Type.String({ description: 'Accepted for clients of other brokers, and ignored.' })),
 }
+
+const QUERY = queryForm(invalidParameters, IGNORED_PARAMETERS)
 
 export const STRICT = { additionalProperties: false } as const

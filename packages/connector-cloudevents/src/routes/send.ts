@@ -45,12 +45,12 @@ const DEDUPLICATION = {
 
 export const sendEvent = defineCeRoute({
   name: 'send/event',
-  answer: ANSWERS.published,
+  output: ANSWERS.published,
   method: 'POST',
   summary: 'Publishes the event to the current subscribers.',
   body: 'events',
   needs: { action: 'send', types: ['events'] },
-  query: Type.Object({ channel: eventChannel() }, STRICT),
+  input: Type.Object({ channel: eventChannel() }, STRICT),
   async run(query, { broker, events }) {
     const addressed = addressAll('events', broker, events, query.channel)
     const sent: Sent[] = []
@@ -64,12 +64,12 @@ export const sendEvent = defineCeRoute({
 
 export const sendEventStore = defineCeRoute({
   name: 'send/event-store',
-  answer: ANSWERS.stored,
+  output: ANSWERS.stored,
   method: 'POST',
   summary: 'Appends the event to an events store, and answers after it is durable.',
   body: 'events',
   needs: { action: 'send', types: ['events_store'] },
-  query: Type.Object({ channel: eventChannel(), ...DEDUPLICATION }, STRICT),
+  input: Type.Object({ channel: eventChannel(), ...DEDUPLICATION }, STRICT),
   async run(query, { broker, events }) {
     const addressed = deduplicated(addressAll('events_store', broker, events, query.channel), query)
     // All at once, in their order, so that they share a commit.
@@ -84,12 +84,12 @@ export const sendEventStore = defineCeRoute({
 
 export const queueSend = defineCeRoute({
   name: 'queue/send',
-  answer: ANSWERS.stored,
+  output: ANSWERS.stored,
   method: 'POST',
   summary: 'Stores the event in a queue, and answers after it is durable.',
   body: 'events',
   needs: { action: 'send', types: ['queues'] },
-  query: Type.Object(
+  input: Type.Object(
     {
       channel: eventChannel(),
       ...DEDUPLICATION,

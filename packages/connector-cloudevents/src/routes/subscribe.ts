@@ -35,11 +35,11 @@ interface CommonQuery {
 
 export const subscribeEvents = defineCeRoute({
   name: 'subscribe/events',
-  answer: undefined,
+  output: undefined,
   method: 'GET',
   summary: 'Streams events as they are published. A slow subscriber misses events, and gets their number.',
   body: 'ignored',
-  query: Type.Object(
+  input: Type.Object(
     common('A channel, or several: `*` stands for one part of a name, a last `>` for one or more.'),
     STRICT,
   ),
@@ -54,11 +54,11 @@ export const subscribeEvents = defineCeRoute({
 
 export const subscribeEventsStore = defineCeRoute({
   name: 'subscribe/events-store',
-  answer: undefined,
+  output: undefined,
   method: 'GET',
   summary: 'Streams an events store from any position, without gap or repeat. `Last-Event-ID` continues a stream.',
   body: 'ignored',
-  query: Type.Object(
+  input: Type.Object(
     {
       ...common('The events store.'),
       durable: Type.Optional(
@@ -105,11 +105,11 @@ export const subscribeEventsStore = defineCeRoute({
 function requestRoute(name: 'commands' | 'queries', what: string) {
   return defineCeRoute({
     name: `subscribe/${name}`,
-    answer: undefined,
+    output: undefined,
     method: 'GET',
     summary: `Streams ${name}; each waits for its answer by \`send/response\`.`,
     body: 'ignored',
-    query: Type.Object(common(`The channel of ${name}.`), STRICT),
+    input: Type.Object(common(`The channel of ${name}.`), STRICT),
     run: (query, call) =>
       subscribe(name, query, call, async (feed, options) => {
         // First, because an answer may arrive as soon as the subscription exists.

@@ -19,7 +19,7 @@ export function agentSend(agents: AgentDirectory): Tool {
   return defineTool({
     name: 'agent_send',
     title: 'Send a message to an agent',
-    description:
+    summary:
       'Sends a text to an agent (A2A message/send) and returns its reply, usually a message or a task, as JSON text. ' +
       'To follow up a task, use agent_query.',
     input: Type.Object(
@@ -77,7 +77,7 @@ export function agentQuery(agents: AgentDirectory): Tool {
   return defineTool({
     name: 'agent_query',
     title: 'Call a method of an agent',
-    description:
+    summary:
       'Calls a JSON-RPC method of an agent, and returns as agent_send: "tasks/get" shows a task, "tasks/cancel" stops it, both with params {"id": "<task id>"}.',
     input: Type.Object(
       {

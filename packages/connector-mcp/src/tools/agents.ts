@@ -45,7 +45,7 @@ export function agentList(agents: AgentDirectory): Tool {
   return defineTool({
     name: 'agent_list',
     title: 'List agents',
-    description:
+    summary:
       'Lists the agents that agent_send can reach; agent_info shows one in full. ' +
       'Returns a JSON array of {agent_id, name, skills: [{id, name, tags}]}.',
     input: Type.Object(
@@ -152,7 +152,7 @@ export function agentInfo(agents: AgentDirectory): Tool {
   return defineTool({
     name: 'agent_info',
     title: 'Show an agent card',
-    description:
+    summary:
       'Returns the card of an agent as a JSON object. Read it before the first agent_send, to learn which requests the agent expects.',
     input: Type.Object({ agent_id: agentId() }, { additionalProperties: false }),
     output: Type.Object({ agent_id: Type.String(), name: Type.String() }),

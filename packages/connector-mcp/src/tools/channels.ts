@@ -19,7 +19,7 @@ const MAX_LIST_BYTES = 4 * 1024 * 1024
 export const channelList = defineTool({
   name: 'channel_list',
   title: 'List channels',
-  description:
+  summary:
     'Lists the channels, by type and name. The same name may exist with several types. ' +
     'Returns a JSON array of {name, type, is_active}; active: used in the last 5 minutes. For counts, use channel_info.',
   input: Type.Object(
@@ -48,7 +48,7 @@ export const channelList = defineTool({
 export const channelInfo = defineTool({
   name: 'channel_info',
   title: 'Show one channel',
-  description:
+  summary:
     'Returns a JSON object {name, type, is_active, incoming, outgoing} with the counts of accepted and delivered messages. ' +
     'Also returns the state of a queue or an events store.',
   input: Type.Object(

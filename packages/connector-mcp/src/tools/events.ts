@@ -13,7 +13,7 @@ import type { ToolOutcome } from './tool.ts'
 export const eventsPublish = defineTool({
   name: 'events_publish',
   title: 'Publish an event',
-  description:
+  summary:
     'Publishes an event to the current subscribers, without storing it. ' +
     'For events that must not be lost, use events_store_publish; for work that one consumer must do, queue_send.',
   input: Type.Object(
@@ -48,7 +48,7 @@ export const eventsPublish = defineTool({
 export const eventsStorePublish = defineTool({
   name: 'events_store_publish',
   title: 'Store an event',
-  description:
+  summary:
     'Appends an event to an events store, for repeated reads with events_store_read. ' +
     'For a message that one consumer receives, use queue_send.',
   input: Type.Object(
@@ -89,7 +89,7 @@ export const eventsStorePublish = defineTool({
 export const eventsStoreRead = defineTool({
   name: 'events_store_read',
   title: 'Read stored events',
-  description:
+  summary:
     'Reads stored events, oldest first, from a sequence, a time, or the first event, and removes nothing. ' +
     'To continue, set from_sequence to the last sequence plus 1. For the newest events, use events_store_read_latest. ' +
     'Returns a JSON array of {body, metadata, tags, sequence, timestamp}.',
@@ -139,7 +139,7 @@ export const eventsStoreRead = defineTool({
 export const eventsStoreReadLatest = defineTool({
   name: 'events_store_read_latest',
   title: 'Read the newest stored events',
-  description:
+  summary:
     'Reads the newest stored events, newest first, and removes nothing. Returns a JSON array as events_store_read.',
   input: Type.Object(
     {

@@ -17,7 +17,7 @@ const MAX_LEASE_SECONDS = 43_200
 export const queueSend = defineTool({
   name: 'queue_send',
   title: 'Send to a queue',
-  description:
+  summary:
     'Stores a message until one consumer receives it. To notify all current subscribers, use events_publish; ' +
     'for a history that can be read again, events_store_publish; to wait for the outcome, command_send or query_send.',
   input: Type.Object(
@@ -114,7 +114,7 @@ const needs: ToolNeed = { action: 'receive', patterns: ['queues'] }
 export const queueReceive = defineTool({
   name: 'queue_receive',
   title: 'Receive from a queue',
-  description:
+  summary:
     'Receives messages from a queue, oldest first, and removes them permanently. To look without removing, use queue_peek. ' +
     'Returns a JSON array of {body, metadata, tags} as soon as there is a message, or [] after wait_timeout_seconds.',
   input: Type.Object(receiveArguments, { additionalProperties: false }),
@@ -130,7 +130,7 @@ export const queueReceive = defineTool({
 export const queueLease = defineTool({
   name: 'queue_receive',
   title: 'Receive from a queue',
-  description:
+  summary:
     'Receives messages from a queue, oldest first. Removes them permanently, or with lease_seconds hides them for that time: then call queue_ack when the work is done, or they are delivered again. ' +
     'To look without removing, use queue_peek. Returns a JSON array of {body, metadata, tags, receipt, receive_count} as soon as there is a message, or [] after wait_timeout_seconds.',
   input: Type.Object(
@@ -226,7 +226,7 @@ const settleOutput = Type.Object({ settled: Type.Integer(), lost: Type.Array(Typ
 const queueAck = defineTool({
   name: 'queue_ack',
   title: 'Acknowledge messages',
-  description:
+  summary:
     'Removes messages that queue_receive leased with lease_seconds. Call it when the work is done: after the lease another consumer receives the message.',
   input: Type.Object({ receipts }, STRICT),
   output: settleOutput,
@@ -239,7 +239,7 @@ const queueAck = defineTool({
 const queueNack = defineTool({
   name: 'queue_nack',
   title: 'Reject messages',
-  description:
+  summary:
     'Returns leased messages to their queue, for work that failed. After max_receive_count receives, a message moves to its dead-letter queue instead.',
   input: Type.Object(
     {
@@ -270,7 +270,7 @@ const queueNack = defineTool({
 const queueExtend = defineTool({
   name: 'queue_extend',
   title: 'Extend leases',
-  description:
+  summary:
     'Sets the end of leases to lease_seconds from now, for work that takes longer. Call it before the leases end.',
   input: Type.Object(
     {
@@ -314,7 +314,7 @@ function settled(done: string, { settled, lost }: SettleResult): ToolOutcome {
 export const queuePeek = defineTool({
   name: 'queue_peek',
   title: 'Look at a queue',
-  description:
+  summary:
     'Returns the messages that queue_receive would return next, without removing them or waiting. Omits delayed messages.',
   input: Type.Object(
     {

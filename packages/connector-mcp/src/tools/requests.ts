@@ -18,7 +18,7 @@ interface RequestArguments {
 export const commandSend = defineTool({
   name: 'command_send',
   title: 'Send a command',
-  description:
+  summary:
     'Sends a command to a subscriber and waits until it is executed. To get data back, use query_send; for work later, queue_send. ' +
     'Fails if no subscriber answers in time.',
   input: Type.Object(
@@ -52,7 +52,7 @@ export const commandSend = defineTool({
 export const querySend = defineTool({
   name: 'query_send',
   title: 'Send a query',
-  description:
+  summary:
     'Asks a subscriber for data and returns the body of its reply. For an action without a reply, use command_send. ' +
     'Fails if no subscriber answers in time.',
   input: Type.Object(

@@ -81,7 +81,7 @@ function requestServe(responders: Responders): Tool {
   return defineTool({
     name: 'request_serve',
     title: 'Take a request',
-    description:
+    summary:
       'Waits for one command or query, and takes it, so that you are its responder. Answer it with request_reply before its deadline. ' +
       'Returns a JSON array of {request_id, deadline, body, metadata, tags}, or [] after wait_timeout_seconds.',
     input: Type.Object(
@@ -126,7 +126,7 @@ function requestReply(responders: Responders): Tool {
   return defineTool({
     name: 'request_reply',
     title: 'Answer a request',
-    description:
+    summary:
       'Answers a command or query that request_serve returned, once. The requester gets the body as the reply to its query. With error it is rejected instead.',
     input: Type.Object(
       {
@@ -161,7 +161,7 @@ function requestReply(responders: Responders): Tool {
 const eventsStoreWait = defineTool({
   name: 'events_store_wait',
   title: 'Wait for the next stored event',
-  description:
+  summary:
     'Waits until an events store has an event after a sequence, and returns it. To read many events, use events_store_read. ' +
     'Returns a JSON array with one event as events_store_read, or [] after wait_timeout_seconds.',
   input: Type.Object(

@@ -57,10 +57,10 @@ function shownAgent(agent: AgentStatus) {
 }
 
 const agentsRoute = defineManagementRoute({
-  path: '/api/agents',
+  name: '/api/agents',
   summary: 'The registered agents, with their last heartbeat and the requests under way from this node.',
-  query: Type.Object(pagingParameters, STRICT),
-  data: pageSchema(
+  input: Type.Object(pagingParameters, STRICT),
+  output: pageSchema(
     Type.Object({
       agent_id: Type.String(),
       name: Type.String(),
@@ -106,13 +106,13 @@ const agentsRoute = defineManagementRoute({
 })
 
 const agentCardRoute = defineManagementRoute({
-  path: '/api/agent_card',
+  name: '/api/agent_card',
   summary: 'The card of a registered agent, as its owner registered it.',
-  query: Type.Object(
+  input: Type.Object(
     { agent_id: Type.String({ description: 'The id of the agent.', minLength: 1, maxLength: 128 }) },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     agent_id: Type.String(),
     card: Type.Unsafe<Record<string, unknown>>({
       type: 'object',
@@ -147,7 +147,7 @@ const deregisterAgent = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({ agent_id: Type.String() }),
+  output: Type.Object({ agent_id: Type.String() }),
   target: ({ agent_id }) => ({ agent: agent_id }),
   async run({ agent_id, instance_id }, { services, operator }) {
     const gone = await services.agents?.deregister(agent_id, operator, instance_id)
@@ -180,7 +180,7 @@ const callAgent = defineAction({
     },
     STRICT,
   ),
-  data: Type.String({
+  output: Type.String({
     description:
       'Server-sent events: `task.status`, `task.artifact`, `message`; the last one is `task.done` or `task.error`. Their data is JSON: `stream_id`, `type`, `payload`.',
   }),

@@ -16,9 +16,9 @@ import type { AuditEntry, AuditOutcome } from './audit-entry.ts'
 const name = (description: string) => Type.Optional(Type.String({ description, minLength: 1, maxLength: 512 }))
 
 const auditRoute = defineManagementRoute({
-  path: '/api/audit',
+  name: '/api/audit',
   summary: 'The audit log: caller, action, channel or agent, and outcome; newest first.',
-  query: Type.Object(
+  input: Type.Object(
     {
       client: name('Only actions of this client.'),
       action: name('Only this action, such as purge_queue or authentication_failed.'),
@@ -32,7 +32,7 @@ const auditRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: Type.Object({ items: Type.Array(auditEntrySchema), next_cursor: nextCursor }),
+  output: Type.Object({ items: Type.Array(auditEntrySchema), next_cursor: nextCursor }),
   run({ from, to, ...query }, { services }) {
     const filter = { ...query, from: milliseconds(from), to: milliseconds(to) }
     return readAudit(services.system, filter, { limit: pageLimit(query), cursor: query.cursor })

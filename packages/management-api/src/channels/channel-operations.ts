@@ -25,9 +25,9 @@ const listedChannel = Type.Object({
 })
 
 const channelsRoute = defineManagementRoute({
-  path: '/api/channels',
+  name: '/api/channels',
   summary: 'Searches and sorts the channels of all types.',
-  query: Type.Object(
+  input: Type.Object(
     {
       type: Type.Optional(argument.channelType('Only channels of this type.')),
       name: Type.Optional(
@@ -62,7 +62,7 @@ const channelsRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     ...pageSchema(listedChannel).properties,
     as_of: Type.String({
       description:
@@ -102,16 +102,16 @@ function listed(info: ChannelInfo, statistics: Statistics): Static<typeof listed
 const MAX_CLIENTS = 1_000
 
 const subscribersRoute = defineManagementRoute({
-  path: '/api/subscribers',
+  name: '/api/subscribers',
   summary: 'The subscribers, responders and waiting receivers of a channel on this node, by ClientID.',
-  query: Type.Object(
+  input: Type.Object(
     {
       type: argument.channelType('The type of the channel.'),
       channel: Type.String({ description: 'The name of the channel.', minLength: 1, maxLength: 512 }),
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     node: Type.String({ description: 'The node whose clients these are.' }),
     items: Type.Array(
       Type.Object({
@@ -157,7 +157,7 @@ const createChannel = defineAction({
   name: 'create_channel',
   summary: 'Creates a channel. The first use of a channel creates it as well.',
   input: Type.Object(channelArguments, STRICT),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     type: argument.channelType('The type of the channel.'),
     created: Type.Boolean({ description: 'False if the channel existed already.' }),
@@ -181,7 +181,7 @@ const deleteChannel = defineAction({
   name: 'delete_channel',
   summary: 'Deletes a channel with its messages. A dry run counts them.',
   input: Type.Object({ ...channelArguments, dry_run: dryRun }, STRICT),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     type: argument.channelType('The type of the channel.'),
     dry_run: isDryRun,
@@ -221,7 +221,7 @@ const purgeQueue = defineAction({
   name: 'purge_queue',
   summary: 'Removes every message of a queue, including delayed ones, except leased messages. A dry run counts them.',
   input: Type.Object({ channel: argument.channel(`The queue. ${argument.CHANNEL_RULES}`), dry_run: dryRun }, STRICT),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     purged: Type.Integer({ minimum: 0, description: 'The number of messages removed.' }),
     dry_run: isDryRun,

@@ -26,9 +26,9 @@ import { MAX_RUNNING, redriveSchema } from './redrives.ts'
 const MAX_SEARCHED = 10_000
 
 const deadLettersRoute = defineManagementRoute({
-  path: '/api/dead_letters',
+  name: '/api/dead_letters',
   summary: `The dead letters of a queue, counted by source and reason in up to ${MAX_GROUPS} groups. One request looks at up to ${MAX_EXAMINED} messages, 64 MiB or 5 s.`,
-  query: Type.Object(
+  input: Type.Object(
     {
       channel: argument.channel(`The dead-letter queue. ${argument.CHANNEL_RULES}`),
       from_sequence: Type.Optional(
@@ -41,7 +41,7 @@ const deadLettersRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: deadLetterGroups,
+  output: deadLetterGroups,
   async run({ channel, from_sequence: fromSequence }, { services, operator }) {
     const broker = services.broker.as(operator)
     await broker.channels.info('queues', channel)
@@ -50,20 +50,20 @@ const deadLettersRoute = defineManagementRoute({
 })
 
 const deadLetterQueuesRoute = defineManagementRoute({
-  path: '/api/dead_letter_queues',
+  name: '/api/dead_letter_queues',
   summary: `The queues that hold dead letters now, with their sources, in pages by name. A queue is listed if one of its first ${PROBED} messages is a dead letter. One request looks at up to ${MAX_QUEUES} queues or 3 s, and lists up to ${MAX_LISTED_QUEUES}.`,
-  query: Type.Object({ cursor: pagingParameters.cursor }, STRICT),
-  data: deadLetterQueues,
+  input: Type.Object({ cursor: pagingParameters.cursor }, STRICT),
+  output: deadLetterQueues,
   run: ({ cursor }, { services, operator, environment }) =>
     findDeadLetterQueues(services.broker.as(operator), environment.channelIndex, cursor),
 })
 
 const redrivesRoute = defineManagementRoute({
-  path: '/api/redrives',
+  name: '/api/redrives',
   summary:
     'The redrives that this node runs or has finished, newest first, with their progress and the messages that they left.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     node: Type.String({ description: 'The node that runs the redrives.' }),
     items: Type.Array(redriveSchema),
   }),
@@ -118,7 +118,7 @@ const redriveDeadLetters = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     redriven: Type.Integer({ minimum: 0, description: 'The number of messages sent back.' }),
     left: leftMessages,
@@ -162,7 +162,7 @@ const redriveEditedMessage = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     id: Type.String({ description: 'The id of the dead letter.' }),
     sources: sourceCounts,
@@ -202,7 +202,7 @@ const startRedrive = defineAction({
     { channel: argument.channel(`The dead-letter queue. ${argument.CHANNEL_RULES}`), ...selectionArguments },
     STRICT,
   ),
-  data: redriveSchema,
+  output: redriveSchema,
   target: ofType('queues'),
   async run({ channel, ...selection }, { broker, services, operator, environment }) {
     const { redrives, trail } = environment
@@ -230,7 +230,7 @@ const cancelRedrive = defineAction({
     { id: Type.String({ description: 'The id of the redrive.', minLength: 1, maxLength: 64 }) },
     STRICT,
   ),
-  data: redriveSchema,
+  output: redriveSchema,
   run: ({ id }, { environment }) => environment.redrives.cancel(id),
   detail: ({ id, redriven }) => `redrive ${id} stopped, ${messageCount(redriven)} sent back`,
 })

@@ -17,7 +17,7 @@ const publishEvent = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({ channel: Type.String(), id: Type.String({ description: 'The id of the event.' }) }),
+  output: Type.Object({ channel: Type.String(), id: Type.String({ description: 'The id of the event.' }) }),
   target: ofType('events'),
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
     const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
@@ -38,7 +38,7 @@ const publishEventStore = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     id: Type.String({ description: 'The id of the event.' }),
     sequence: Type.Integer({ minimum: 1, description: 'The position of the event in the channel.' }),

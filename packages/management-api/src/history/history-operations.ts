@@ -126,10 +126,10 @@ const historyData = Type.Object({
 })
 
 const historyRoute = defineManagementRoute({
-  path: '/api/history',
+  name: '/api/history',
   summary: 'Numbers of this node for plots: the last hour in steps of 5 s, or the last day in minutes.',
-  query: historyQuery,
-  data: historyData,
+  input: historyQuery,
+  output: historyData,
   async run(query, { environment }) {
     const request: HistoryRequest = {
       range: query.range ?? 'hour',

@@ -20,9 +20,9 @@ const channelParameters = {
 const ORDERS = ['oldest', 'newest'] as const
 
 const messagesRoute = defineManagementRoute({
-  path: '/api/messages',
+  name: '/api/messages',
   summary: `The messages of a queue or an events store, with the beginnings of their bodies. A search looks at up to ${MAX_EXAMINED} messages, 64 MiB or 5 s per request, and says where it continues. Leased and delayed messages of a queue are not shown.`,
-  query: Type.Object(
+  input: Type.Object(
     {
       ...channelParameters,
       from_sequence: Type.Optional(sequence('The first message to look at, such as `next_sequence` of the last page.')),
@@ -58,7 +58,7 @@ const messagesRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     type: storedType('The type of the channel.'),
     channel: Type.String(),
     items: Type.Array(shownMessageSchema),
@@ -100,9 +100,9 @@ const messagesRoute = defineManagementRoute({
 })
 
 const messageRoute = defineManagementRoute({
-  path: '/api/message',
+  name: '/api/message',
   summary: `One message of a queue or an events store, with its whole body. By its id, among the first ${MAX_EXAMINED} messages.`,
-  query: Type.Object(
+  input: Type.Object(
     {
       ...channelParameters,
       sequence: Type.Optional(sequence('The number of the message in the channel.')),
@@ -116,7 +116,7 @@ const messageRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     type: storedType('The type of the channel.'),
     channel: Type.String(),
     message: shownMessageSchema,
@@ -162,7 +162,7 @@ const resendMessage = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String({ description: 'The channel that got the copy.' }),
     type: storedType('The type of the channel.'),
     id: Type.String({ description: 'The id of the copy.' }),

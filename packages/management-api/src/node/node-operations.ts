@@ -9,10 +9,10 @@ const unknownOfOthers = <Value extends Type.TSchema>(value: Value) =>
   Type.Union([value, Type.Null()], { description: 'Null for another node: ask it.' })
 
 const nodesRoute = defineManagementRoute({
-  path: '/api/nodes',
+  name: '/api/nodes',
   summary: 'The node that answers, and the other nodes of the cluster that it hears.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     items: Type.Array(
       Type.Object({
         id: Type.Union([Type.String(), Type.Null()], {
@@ -67,10 +67,10 @@ const nodesRoute = defineManagementRoute({
 })
 
 const configRoute = defineManagementRoute({
-  path: '/api/config',
+  name: '/api/config',
   summary: 'The effective configuration, by the keys of the configuration file; secrets are masked.',
-  query: Type.Object({}, STRICT),
-  data: Type.Unsafe<object>({ type: 'object' }),
+  input: Type.Object({}, STRICT),
+  output: Type.Unsafe<object>({ type: 'object' }),
   run: (_query, { environment }) => environment.config(),
 })
 
@@ -78,10 +78,10 @@ const value = (description: string) =>
   Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Array(Type.String())], { description })
 
 const settingsRoute = defineManagementRoute({
-  path: '/api/settings',
+  name: '/api/settings',
   summary: 'Every setting with its effective value and the source of the value; secrets are hidden.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     items: Type.Array(
       Type.Object({
         key: Type.String({ description: 'The name in the configuration file.' }),
@@ -116,10 +116,10 @@ function copied(given: SettingStatus['value']): string | number | boolean | stri
 const MAX_RULES = 1_000
 
 const routingRoute = defineManagementRoute({
-  path: '/api/routing',
+  name: '/api/routing',
   summary: 'The routing table that is in force on this node.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     rules: Type.Array(
       Type.Object({
         index: Type.Integer({ minimum: 0, description: 'The position in the table; the first rule is 0.' }),

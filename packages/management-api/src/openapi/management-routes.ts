@@ -97,7 +97,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
   },
   SIGN_IN_ROUTE,
   ...READING_PATHS.flatMap((paths) => {
-    const { summary, query, data } = readingRoute(paths[0])
+    const { summary, input: query, output } = readingRoute(paths[0])
     return paths.map((path): DocumentedRoute => ({
       method: 'GET',
       path,
@@ -106,7 +106,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       summary,
       role: READING_ROLE,
       query,
-      responses: enveloped(data),
+      responses: enveloped(output),
     }))
   }),
   ...MONITOR_PATHS.map((path): DocumentedRoute => ({
@@ -127,7 +127,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
       },
     },
   })),
-  ...ACTION_NAMES.map(actionOf).map(({ name, summary, input, data, answersEvents }): DocumentedRoute => ({
+  ...ACTION_NAMES.map(actionOf).map(({ name, summary, input, output, answersEvents }): DocumentedRoute => ({
     method: 'POST',
     path: `/api/actions/${name}`,
     listener: 'management',
@@ -136,7 +136,7 @@ export const MANAGEMENT_ROUTES: readonly DocumentedRoute[] = [
     role: ACTION_ROLES[name],
     body: { mediaType: 'application/json', schema: input },
     responses: {
-      ...(answersEvents ? streamed(data) : enveloped(data)),
+      ...(answersEvents ? streamed(output) : enveloped(output)),
       400: { description: 'The body is not JSON in UTF-8.', schema: failureSchema },
       413: { description: 'The body is too large.', schema: failureSchema },
       415: { description: 'The body is not application/json, or it is encoded.', schema: failureSchema },

@@ -32,7 +32,7 @@ const sendQueueMessage = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     id: Type.String({ description: 'The id of the message.' }),
     sequence: Type.Integer({ minimum: 1, description: 'The number of the message in the queue.' }),
@@ -92,7 +92,7 @@ const receiveQueueMessages = defineAction({
     },
     STRICT,
   ),
-  data: messagesData,
+  output: messagesData,
   target: ofType('queues'),
   async run({ channel, max_messages, wait_timeout_seconds = 5 }, call) {
     let more = false
@@ -135,7 +135,7 @@ const peekQueueMessages = defineAction({
     },
     STRICT,
   ),
-  data: messagesData,
+  output: messagesData,
   target: ofType('queues'),
   async run({ channel, max_messages }, { broker }) {
     let more = false

@@ -55,9 +55,9 @@ function shownRequest({ id, type, channel, client, bodySize, sentAt, delivered, 
 }
 
 const requestsRoute = defineManagementRoute({
-  path: '/api/requests',
+  name: '/api/requests',
   summary: `The commands and queries that were sent on this node and wait for an answer, oldest first, of up to ${MAX_OPEN}; and the last ${MAX_ENDED} that ended.`,
-  query: Type.Object(
+  input: Type.Object(
     {
       channel: Type.Optional(
         Type.String({ description: 'Only requests on this channel.', minLength: 1, maxLength: 512 }),
@@ -68,7 +68,7 @@ const requestsRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     node: Type.String({ description: 'The node that answers.' }),
     waiting_count: Type.Integer({ minimum: 0, description: 'The number of waiting requests.' }),
     unlisted: Type.Integer({ minimum: 0, description: 'Requests since the start that were too many to be listed.' }),
@@ -103,7 +103,7 @@ const sendCommand = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     executed: Type.Boolean({ description: 'Always true: the responder has executed the command.' }),
   }),
@@ -127,7 +127,7 @@ const sendQuery = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     channel: Type.String(),
     body: Type.String({ description: 'The payload of the reply.' }),
     body_encoding: bodyEncoding,

@@ -32,10 +32,10 @@ const listener = Type.Object({
 })
 
 const securityRoute = defineManagementRoute({
-  path: '/api/security',
+  name: '/api/security',
   summary: 'The authentication and the policy that are in force on this node, and since when.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     shared: listener,
     management: listener,
     keys: Type.Union(
@@ -154,10 +154,10 @@ const policyTestQuery = Type.Object(
 type PolicyTest = Static<typeof policyTestQuery>
 
 const policyTestRoute = defineManagementRoute({
-  path: '/api/policy/test',
+  name: '/api/policy/test',
   summary: 'Reports whether the policy in force lets a caller act on a channel, and the rule that decides.',
-  query: policyTestQuery,
-  data: decisionData,
+  input: policyTestQuery,
+  output: decisionData,
   run(test, { services }) {
     checkChannel(test)
     return decide(services.authorization?.policy, test)
@@ -210,10 +210,10 @@ function decide(policy: Policy | undefined, test: PolicyTest): Static<typeof dec
 }
 
 const operatorRoute = defineManagementRoute({
-  path: '/api/operator',
+  name: '/api/operator',
   summary: 'The caller of this request and its roles.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     client: Type.String({ description: 'The ClientID of the caller.' }),
     roles: Type.Array(Type.Unsafe<(typeof ROLES)[number]>({ type: 'string', enum: [...ROLES] }), {
       description: 'The roles of the caller, including those that its highest role contains.',

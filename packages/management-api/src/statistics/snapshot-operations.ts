@@ -21,10 +21,10 @@ const deepQueue = Type.Object({
 const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const snapshotRoute = defineManagementRoute({
-  path: '/api/snapshot',
+  name: '/api/snapshot',
   summary: 'The current state of the broker.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     time: Type.String({ description: 'ISO 8601.' }),
     nodes: Type.Array(
       Type.Object({

@@ -70,37 +70,37 @@ const channelParameters = { channel: pattern('channels'), ...pagingParameters }
 const channelQuery = Type.Object(channelParameters, STRICT)
 
 const channelStatisticsRoute = defineManagementRoute({
-  path: '/v1/stats/channels',
+  name: '/v1/stats/channels',
   summary: 'Messages and bytes of each channel, as channel_info counts them; errors since the start of this node.',
-  query: Type.Object(
+  input: Type.Object(
     { ...channelParameters, type: Type.Optional(argument.channelType('Only channels of this type.')) },
     STRICT,
   ),
-  data: pageSchema(channelItem),
+  output: pageSchema(channelItem),
   run: (query, call) => channelPage(query, query.type, call, channelStatistics),
 })
 
 const queueStatisticsRoute = defineManagementRoute({
-  path: '/v1/stats/queues',
+  name: '/v1/stats/queues',
   summary: 'The same for queues, with their messages waiting, delayed and in flight.',
-  query: channelQuery,
-  data: pageSchema(queueItem),
+  input: channelQuery,
+  output: pageSchema(queueItem),
   run: (query, call) => channelPage(query, 'queues', call, queueStatistics),
 })
 
 const eventsStoreStatisticsRoute = defineManagementRoute({
-  path: '/v1/stats/events_stores',
+  name: '/v1/stats/events_stores',
   summary: 'The same for events stores, with their sequences and entries.',
-  query: channelQuery,
-  data: pageSchema(eventsStoreItem),
+  input: channelQuery,
+  output: pageSchema(eventsStoreItem),
   run: (query, call) => channelPage(query, 'events_store', call, eventsStoreStatistics),
 })
 
 const clientStatisticsRoute = defineManagementRoute({
-  path: '/v1/stats/clients',
+  name: '/v1/stats/clients',
   summary: 'Messages and bytes that each client sent to and got from this node since its start.',
-  query: Type.Object({ client: pattern('clients'), ...pagingParameters }, STRICT),
-  data: Type.Object({
+  input: Type.Object({ client: pattern('clients'), ...pagingParameters }, STRICT),
+  output: Type.Object({
     ...pageSchema(clientItem).properties,
     forgotten: Type.Integer({
       minimum: 0,

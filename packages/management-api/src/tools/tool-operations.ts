@@ -9,10 +9,10 @@ const json = (description: string) =>
   Type.Unsafe<Record<string, unknown>>({ type: 'object', additionalProperties: true, description })
 
 const toolsRoute = defineManagementRoute({
-  path: '/api/tools',
+  name: '/api/tools',
   summary: 'The tools of /mcp, with the JSON Schemas of their arguments and results. call_tool calls one.',
-  query: Type.Object({}, STRICT),
-  data: Type.Object({
+  input: Type.Object({}, STRICT),
+  output: Type.Object({
     items: Type.Array(
       Type.Object({
         name: Type.String(),
@@ -59,7 +59,7 @@ const callTool = defineAction({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     name: Type.String(),
     is_error: Type.Boolean({ description: 'True if the tool failed; text says why.' }),
     text: Type.Unsafe<string | TextParts>({ type: 'string', description: 'The text of the result.' }),

@@ -21,9 +21,9 @@ const MAX_BODY = 1_024
 const MAX_PLACES = 8
 
 const traceRoute = defineManagementRoute({
-  path: '/api/trace',
+  name: '/api/trace',
   summary: `The known steps of a message: those among the last ${MAX_REMEMBERED} of all messages on this node, the audit log, and up to ${MAX_PLACES} channels that store it now.`,
-  query: Type.Object(
+  input: Type.Object(
     {
       id: Type.Optional(Type.String({ description: 'The id of the message.', minLength: 1, maxLength: 256 })),
       trace_id: Type.Optional(
@@ -38,7 +38,7 @@ const traceRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: Type.Object({
+  output: Type.Object({
     node: Type.String({ description: 'The node whose steps are shown.' }),
     ids: Type.Array(Type.String(), { description: 'The message, and the messages that repeat it.' }),
     steps: Type.Array(

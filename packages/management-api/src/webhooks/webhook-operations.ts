@@ -46,10 +46,10 @@ function shownWebhook(webhook: WebhookStatus) {
 }
 
 const webhooksRoute = defineManagementRoute({
-  path: '/api/webhooks',
+  name: '/api/webhooks',
   summary: 'The webhook subscriptions of all owners and nodes, with their states.',
-  query: Type.Object(pagingParameters, STRICT),
-  data: pageSchema(webhookSchema),
+  input: Type.Object(pagingParameters, STRICT),
+  output: pageSchema(webhookSchema),
   run(query, { services }) {
     const page = pageOf(services.webhooks?.list() ?? [], ({ id }) => id, query)
     return { ...page, items: page.items.map(shownWebhook) }
@@ -90,7 +90,7 @@ const pauseWebhook = defineAction({
   name: 'pause_webhook',
   summary: 'Stops the deliveries of a webhook subscription until it is resumed.',
   input,
-  data: webhookSchema,
+  output: webhookSchema,
   run: ({ id }, { services }) => shownAfter(id, services, (port) => port.pause(id)),
   detail: detailOf,
 })
@@ -99,7 +99,7 @@ const resumeWebhook = defineAction({
   name: 'resume_webhook',
   summary: 'Continues the deliveries of a paused or disabled webhook subscription.',
   input,
-  data: webhookSchema,
+  output: webhookSchema,
   run: ({ id }, { services }) => shownAfter(id, services, (port) => port.resume(id)),
   detail: detailOf,
 })
@@ -108,7 +108,7 @@ const testWebhook = defineAction({
   name: 'test_webhook',
   summary: 'Sends a signed test message to the endpoint of a webhook subscription.',
   input,
-  data: Type.Object({
+  output: Type.Object({
     id: Type.String(),
     status: Type.Optional(Type.Integer({ description: 'The status of the answer; absent without an answer.' })),
     error: Type.Optional(Type.String({ description: 'The reason for which there was no answer.' })),
@@ -133,7 +133,7 @@ const redeliverWebhook = defineAction({
     },
     STRICT,
   ),
-  data: webhookSchema,
+  output: webhookSchema,
   run: ({ id, sequence }, { services }) => shownAfter(id, services, (port) => port.redeliver(id, sequence)),
   detail: ({ id, next_sequence: next }) => `${id} from sequence ${next ?? 1}`,
 })
@@ -144,7 +144,7 @@ const rotateWebhookSecret = defineAction({
     'Replaces the secret of a webhook subscription by a generated one. For a day, deliveries have signatures of both.',
   // The secret allows forged deliveries.
   input,
-  data: Type.Object({
+  output: Type.Object({
     id: Type.String(),
     secret: Type.String({ description: 'The new secret, `whsec_…`, in this answer only.' }),
   }),

@@ -48,9 +48,9 @@ function shownTask(task: TaskStatus) {
 const ONGOING = new Set(['working', 'input_required'])
 
 const tasksRoute = defineManagementRoute({
-  path: '/api/tasks',
+  name: '/api/tasks',
   summary: 'The stored tasks of /mcp on all nodes, with the changes that this node has seen.',
-  query: Type.Object(
+  input: Type.Object(
     {
       under_way: Type.Optional(
         Type.Boolean({ description: 'True shows only tasks that work or wait for input.', default: false }),
@@ -59,7 +59,7 @@ const tasksRoute = defineManagementRoute({
     },
     STRICT,
   ),
-  data: pageSchema(taskSchema),
+  output: pageSchema(taskSchema),
   run({ under_way: underWay = false, ...query }, { services }) {
     const tasks = services.tasks?.list() ?? []
     const meant = underWay ? tasks.filter(({ status }) => ONGOING.has(status)) : tasks
@@ -94,10 +94,10 @@ function shownStream({ id, agentId, client, openedAt, lastEventAt, eventCount, e
 }
 
 const streamsRoute = defineManagementRoute({
-  path: '/api/streams',
+  name: '/api/streams',
   summary: "The agents' streams that are open to clients of this node.",
-  query: Type.Object(pagingParameters, STRICT),
-  data: pageSchema(streamSchema),
+  input: Type.Object(pagingParameters, STRICT),
+  output: pageSchema(streamSchema),
   run(query, { services }) {
     const page = pageOf(services.streams?.list() ?? [], ({ id }) => id, query)
     return { ...page, items: page.items.map(shownStream) }
@@ -112,7 +112,7 @@ const cancelTask = defineAction({
   summary:
     'Cancels a task of /mcp, for its owner. The agent that works on it is informed, and may have finished already.',
   input: id('The id of the task.'),
-  data: taskSchema,
+  output: taskSchema,
   async run({ id: taskId }, { services }) {
     const task = await services.tasks?.cancel(taskId)
     if (task !== undefined) return shownTask(task)
@@ -129,7 +129,7 @@ const cancelStream = defineAction({
   name: 'cancel_stream',
   summary: "Ends an agent's stream that is open to a client of this node. The agent is informed.",
   input: id('The id of the stream.'),
-  data: Type.Object({ id: Type.String() }),
+  output: Type.Object({ id: Type.String() }),
   async run({ id: streamId }, { services }) {
     if (services.streams?.cancel(streamId) === true) return { id: streamId }
     throw new ManagementError(

@@ -32,7 +32,7 @@ interface Query {
 
 /** A route with its own query parameters, sometimes with an unknown one. */
 function queryOf(routes: readonly CeRoute[]): Arbitrary<Query> {
-  return fc.constantFrom(...routes).chain(({ name, method, query }) => {
+  return fc.constantFrom(...routes).chain(({ name, method, input: query }) => {
     const required: readonly string[] = query.required ?? []
     const pairs = Object.keys(query.properties).map((parameter) => {
       const value = weighted([6, PARAMETERS[parameter] ?? fc.constantFrom('1', '2')], [1, parameterValue])
