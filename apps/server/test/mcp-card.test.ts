@@ -1,9 +1,8 @@
-import { SUPPORTED_VERSIONS } from '@signalbox/connector-mcp'
+import { documentedMcpRoutes, SUPPORTED_VERSIONS } from '@signalbox/connector-mcp'
 import { Check } from 'typebox/value'
 import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { expect, test } from 'vitest'
 
-import { MCP_ROUTES } from '../src/openapi/shared-routes.ts'
 import { VERSION } from '../src/version.ts'
 import { OFFICIAL_CLIENTS } from './support/official-clients.ts'
 import { serve } from './support/server.ts'
@@ -86,7 +85,7 @@ test('M28 - pages of every origin may read the documents, and clients revalidate
 test('MGMT-14 - the documents match their schemas in the OpenAPI document', async () => {
   for (const config of [{}, trusting(issuer())]) {
     const { http } = await serve(config)
-    for (const { path, responses } of MCP_ROUTES) {
+    for (const { path, responses } of await documentedMcpRoutes({ oauth: false })) {
       const { schema, mediaType } = responses[200] ?? {}
       const response = await fetch(http.url + path)
       const document: unknown = await response.json()

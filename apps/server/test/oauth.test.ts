@@ -2,6 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { POLICY_ACTIONS } from '@signalbox/broker-core'
+import { documentedMcpRoutes } from '@signalbox/connector-mcp'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
 import { groupFolder, testFolder } from '@signalbox/testkit/test-folder'
 import { pino } from 'pino'
@@ -12,7 +13,6 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { fromFlags } from '../src/config/flags.ts'
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
-import { MCP_OAUTH_ROUTES } from '../src/openapi/shared-routes.ts'
 import { startServer } from '../src/server.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
@@ -232,7 +232,8 @@ test('MGMT-14 - the OpenAPI document has the routes of the metadata, with the mo
   ).json()) as { paths: Record<string, object> }
   const documented = Object.keys(document.paths).filter((path) => path.startsWith(METADATA))
   expect(documented.toSorted()).toEqual([METADATA, `${METADATA}/mcp`])
-  for (const { path, responses } of MCP_OAUTH_ROUTES) {
+  const routes = (await documentedMcpRoutes({ oauth: true })).filter(({ path }) => path.startsWith(METADATA))
+  for (const { path, responses } of routes) {
     const metadata: unknown = await (await fetch(http.url + path)).json()
     const { schema } = responses[200] ?? {}
     expect([metadata, schema !== undefined && Check(schema, metadata)]).toEqual([metadata, true])

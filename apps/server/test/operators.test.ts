@@ -1,8 +1,9 @@
+import { documentedA2aRoutes } from '@signalbox/connector-a2a'
+import { documentedRegistryRoutes } from '@signalbox/registry'
 import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
-import { AGENT_ROUTES } from '../src/openapi/agents.ts'
 import { register, startAgent, withResult } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { PROBED_ROUTES } from './support/routes.ts'
@@ -108,13 +109,14 @@ test("MGMT-14 - the answers of the agents' routes match the document", async () 
     ['GET /agents/{agent_id}', 404],
     ['GET /a2a/{agent_id}/.well-known/agent-card.json', 404],
   ]
+  const routes = [...(await documentedRegistryRoutes()), ...(await documentedA2aRoutes({}))]
   for (const [name, status, body] of calls) {
     const [method = '', path = ''] = name.split(' ')
     const response = await fetch(http.url + path.replace('{agent_id}', 'probe'), {
       method,
       ...(body === undefined ? {} : { headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }),
     })
-    const schema = AGENT_ROUTES.find((route) => `${route.method} ${route.path}` === name)?.responses[status]?.schema
+    const schema = routes.find((route) => `${route.method} ${route.path}` === name)?.responses[status]?.schema
     const answer: unknown = await response.json()
     expect([name, response.status]).toEqual([name, status])
     expect([name, answer, schema !== undefined && Check(schema, answer)]).toEqual([name, answer, true])

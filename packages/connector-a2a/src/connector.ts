@@ -1,6 +1,7 @@
 import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit/internal'
+import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
 import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aDependencies } from './handler.ts'
@@ -68,4 +69,18 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
     endpoint,
     hasKeys: resolved.cardKeys !== undefined,
   }
+}
+
+/**
+ * Returns the routes that are not JSON-RPC, for an OpenAPI document: the cards, and with official calls the HTTP+JSON
+ * binding. Loads them: a start does not need them.
+ */
+export async function documentedA2aRoutes({
+  native = 'auto',
+}: Pick<A2aConnectorOptions, 'native'>): Promise<readonly DocumentedRoute[]> {
+  const [{ CARD_ROUTES }, { REST_ROUTES }] = await Promise.all([
+    import('./cards/documented-cards.ts'),
+    import('./rest/documented-routes.ts'),
+  ])
+  return native === 'auto' ? [...CARD_ROUTES, ...REST_ROUTES] : CARD_ROUTES
 }

@@ -12,6 +12,7 @@ import {
   quietHook,
   wholeBody,
 } from '@signalbox/http-kit/internal'
+import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 import type { Call, Connector, HttpRequest, HttpResponse, Identity, Route } from '@signalbox/http-kit'
 
 import { CeExchange } from './ce-exchange.ts'
@@ -61,6 +62,15 @@ interface OpenCeConnector {
  */
 export function ceConnector(broker: Broker, options: CeConnectorOptions = {}): CeConnector {
   return openCeConnector(broker, options).connector
+}
+
+/**
+ * Returns the routes, for an OpenAPI document: with `push` those of webhook subscriptions too. Loads them: a start does
+ * not need them.
+ */
+export async function documentedCeRoutes({ push }: { readonly push: boolean }): Promise<readonly DocumentedRoute[]> {
+  const { EVENT_ROUTES, PUSH_ROUTES } = await import('./routes/documented-routes.ts')
+  return push ? [...EVENT_ROUTES, ...PUSH_ROUTES] : EVENT_ROUTES
 }
 
 /** Returns a connector and its surface. */

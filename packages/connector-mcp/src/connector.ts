@@ -3,6 +3,7 @@ import { checkBroker } from '@signalbox/broker-core/internal'
 import type { Connector, FetchContext, HttpHandler } from '@signalbox/http-kit'
 import { serveFetch } from '@signalbox/http-kit'
 import { createConnector } from '@signalbox/http-kit/internal'
+import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
 import { McpEndpoint } from './handler.ts'
 import { answerMetadata } from './oauth.ts'
@@ -112,4 +113,13 @@ export function createMcpFetchHandler(broker: Broker, options: McpConnectorOptio
     openStreams: () => connector.openStreams(),
     [Symbol.asyncDispose]: () => connector[Symbol.asyncDispose](),
   })
+}
+
+/**
+ * Returns the routes that are not JSON-RPC, for an OpenAPI document: the cards, and those of the OAuth mode. Loads them:
+ * a start does not need them.
+ */
+export async function documentedMcpRoutes({ oauth }: { readonly oauth: boolean }): Promise<readonly DocumentedRoute[]> {
+  const { CARD_ROUTES, OAUTH_ROUTES } = await import('./documented-routes.ts')
+  return oauth ? [...CARD_ROUTES, ...OAUTH_ROUTES] : CARD_ROUTES
 }

@@ -7,7 +7,7 @@ export type {
   AgentSkill,
 } from '@signalbox/broker-core/ports'
 export type { McpCardOptions } from './server-card.ts'
-export { mcpConnector } from './connector.ts'
+export { documentedMcpRoutes, mcpConnector } from './connector.ts'
 export type { McpConnector } from './connector.ts'
 export { CallEnded } from './calls.ts'
 export type { CallEndReason } from './calls.ts'

@@ -10,6 +10,7 @@ export { addressOf, networkOf } from './admission/trusted-proxies.ts'
 export { secretIn } from './authentication/keys.ts'
 export { baseUrlOf, readPublicUrl } from './base-url.ts'
 export type { BaseUrl } from './base-url.ts'
+export type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
 export { authenticationFailed, BodyRefused } from './errors.ts'
 export { JsonRpcExchange } from './json/json-rpc-exchange.ts'
 export {

@@ -1,10 +1,11 @@
 import type { BrokerObserver } from '@signalbox/broker-core'
 import type { Authenticator, ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
+import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { ConsoleOptions } from './console/console-routes.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
-import type { DocumentedRoute, DocumentInfo } from './openapi/document.ts'
+import type { DocumentInfo } from './openapi/document.ts'
 import type { ManagementServices, MetricsPort, NodeStatus, SecurityStatus, SettingStatus } from './ports.ts'
 
 /** Called for requests, synchronously: they must be quick. Their errors are dropped. */

@@ -34,8 +34,7 @@ export { AgentAddressError, AgentAddressPolicy } from './agent-addresses.ts'
 export type { AgentAddressOptions } from './agent-addresses.ts'
 export type { ResolveHost } from '@signalbox/http-kit'
 export type { ListeningAddress } from '@signalbox/http-kit/internal'
-export { ListQuerySchema } from './http/agent-list.ts'
-export { registryRoutes } from './http/connector.ts'
+export { documentedRegistryRoutes, registryRoutes } from './http/connector.ts'
 export type { RegistryRoutes } from './http/connector.ts'
 export type {
   RegistryOutcome,

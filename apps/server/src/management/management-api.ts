@@ -1,5 +1,8 @@
 import { BrokerError } from '@signalbox/broker-core'
+import { documentedA2aRoutes } from '@signalbox/connector-a2a'
 import type { A2aConnector } from '@signalbox/connector-a2a'
+import { documentedCeRoutes } from '@signalbox/connector-cloudevents'
+import { documentedMcpRoutes } from '@signalbox/connector-mcp'
 import type { McpOperations } from '@signalbox/connector-mcp'
 import type { Authenticator, ResolveHost } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
@@ -13,6 +16,7 @@ import type {
 } from '@signalbox/management-api'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import { managementApi } from '@signalbox/management-api/fastify'
+import { documentedRegistryRoutes } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import { trustedOrigins } from '../config/security.ts'
@@ -52,10 +56,16 @@ async function consoleFolder(): Promise<string> {
   return consolePage()
 }
 
-/** The OpenAPI document alone needs these modules. */
-async function documentedRoutes(config: Config): Promise<readonly DocumentedRoute[]> {
-  const { sharedRoutes } = await import('../openapi/shared-routes.ts')
-  return sharedRoutes(config)
+/** Returns the REST routes of the connectors, for the OpenAPI document. JSON-RPC endpoints have none. */
+async function documentedRoutes({ authentication, connectors, webhooks }: Config): Promise<readonly DocumentedRoute[]> {
+  const { a2a, ce, mcp } = connectors
+  const routes = await Promise.all([
+    a2a.enable ? documentedRegistryRoutes() : [],
+    a2a.enable ? documentedA2aRoutes({ native: a2a.native }) : [],
+    ce.enable ? documentedCeRoutes({ push: webhooks.enable }) : [],
+    mcp.enable ? documentedMcpRoutes({ oauth: authentication.enable && authentication.oauth.enable }) : [],
+  ])
+  return routes.flat()
 }
 
 /** Creates the management API according to the configuration. It exists before the broker does. */

@@ -1,8 +1,7 @@
+import { documentedA2aRoutes } from '@signalbox/connector-a2a'
 import { CE_ROUTES } from '@signalbox/connector-cloudevents'
 import { MANAGEMENT_ROUTES } from '@signalbox/management-api'
 import type { DocumentedRoute } from '@signalbox/management-api'
-
-import { A2A_REST_ROUTES } from '../../src/openapi/a2a-rest.ts'
 
 /** One of the product's routes, with a request to it that succeeds when its caller is let in. */
 export interface ProbedRoute {
@@ -85,6 +84,8 @@ function restRoute({ method, path }: DocumentedRoute): ProbedRoute {
   return method === 'POST' ? { ...named, headers: JSON_BODY, body: '{}' } : named
 }
 
+const REST_ROUTES = (await documentedA2aRoutes({})).filter(({ tag }) => tag === 'A2A')
+
 const OPERATOR_ROUTES = MANAGEMENT_ROUTES.filter(({ listener }) => listener === 'management').map(operatorRoute)
 
 /** Every route of both listeners. Those of the management listener follow from its declarations; add others here and to the table in docs/reference/http.md. */
@@ -104,7 +105,7 @@ export const PROBED_ROUTES: readonly ProbedRoute[] = [
   shared('POST /a2a/{agent_id}/v0.3', { headers: JSON_BODY, body: rpc('message/send'), needs: 'a registered agent' }),
   shared('GET /a2a/{agent_id}'),
   shared('GET /a2a/{agent_id}/stream', { needs: 'a registered agent' }),
-  ...A2A_REST_ROUTES.map(restRoute),
+  ...REST_ROUTES.map(restRoute),
   shared('GET /agents'),
   shared('GET /agents/{agent_id}', { needs: 'a registered agent' }),
   shared('POST /agents/register', { headers: JSON_BODY, body: CARD, needs: 'a registered agent' }),

@@ -1,8 +1,8 @@
+import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 import type { FastifyInstance } from 'fastify'
 import { Type } from 'typebox'
 
 import { sendEnvelope, success, successSchema } from '../envelope.ts'
-import type { DocumentedRoute } from '../openapi/document.ts'
 
 /** The identity provider at which operators sign in, and the page as its public client. It contains no secret. */
 export interface ConsoleOAuth {

@@ -1,3 +1,4 @@
+import type { DocumentedResponse, DocumentedRoute } from '@signalbox/http-kit/internal'
 import type { TSchema } from 'typebox'
 import { Type } from 'typebox'
 
@@ -7,7 +8,6 @@ import { monitorQuery } from '../monitor/monitored-messages.ts'
 import { MONITOR_PATHS } from '../monitor/monitor-routes.ts'
 import { ACTION_NAMES, ACTION_ROLES, READING_PATHS, READING_ROLE } from '../route-table.ts'
 import { actionOf, readingRoute } from '../operations.ts'
-import type { DocumentedResponse, DocumentedRoute } from './document.ts'
 
 const REFUSALS: Readonly<Record<string, DocumentedResponse>> = {
   401: { description: 'The credentials are missing or could not be verified.', schema: failureSchema },

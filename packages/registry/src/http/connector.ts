@@ -3,6 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Connector, HttpRequest, HttpResponse, Route } from '@signalbox/http-kit'
 import { Surface } from '@signalbox/http-kit'
 import { createConnector, quietHook } from '@signalbox/http-kit/internal'
+import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import { bodyLimit, parseBody } from './json-body.ts'
@@ -30,6 +31,12 @@ export function registryRoutes(registry: AgentRegistry, options: RegistryRouteOp
     },
     options,
   )
+}
+
+/** Returns the routes, for an OpenAPI document. Loads them: a start does not need them. */
+export async function documentedRegistryRoutes(): Promise<readonly DocumentedRoute[]> {
+  const { REGISTRY_ROUTES } = await import('./documented-routes.ts')
+  return REGISTRY_ROUTES
 }
 
 /** The surface of `/agents` and the paths below it. */

@@ -1,4 +1,4 @@
-import type { DocumentedResponse, DocumentedRoute } from '@signalbox/management-api'
+import type { DocumentedResponse, DocumentedRoute } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 // Bodies are messages of A2A 1.0, which its specification describes; the gateway passes them on.
@@ -82,8 +82,11 @@ const LIST = Type.Object({
 
 const CONFIGS = '/tasks/{task_id}/pushNotificationConfigs'
 
-/** The HTTP+JSON binding of A2A 1.0. Each path may have a segment with the `tenant` after the agent's id. */
-export const A2A_REST_ROUTES: readonly DocumentedRoute[] = [
+/**
+ * The HTTP+JSON binding of A2A 1.0, for an OpenAPI document. Each path may have a segment with the `tenant` after the
+ * agent's id.
+ */
+export const REST_ROUTES: readonly DocumentedRoute[] = [
   route('POST /message:send', 'Sends a message to an agent.', 'SendMessageResponse', body('A SendMessageRequest.')),
   route(
     'POST /message:stream',
