@@ -1,7 +1,8 @@
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
-import { NameResolver } from '@signalbox/http-kit/internal'
+import { limitConnections, NameResolver, openFileLimit } from '@signalbox/http-kit/internal'
+import type { ConnectionLimitOptions, RefusalReport } from '@signalbox/http-kit/internal'
 import { AuditLog } from '@signalbox/management-api/fastify'
 
 import { openSigningKeys } from './agents/agent-routes.ts'
@@ -14,8 +15,6 @@ import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
 import { Health, healthOf } from './health/health.ts'
 import { RequestLog } from './http/request-log.ts'
 import { DisposalStack, untilAborted } from './lifecycle/disposal-stack.ts'
-import type { ConnectionLimitOptions } from './limits/connection-limit.ts'
-import { limitConnections, openFileLimit } from './limits/connection-limit.ts'
 import type { ConfigFile } from './limits/front-door.ts'
 import { openFrontDoor, watchLimits } from './limits/front-door.ts'
 import type { Address } from './listeners/address.ts'
@@ -201,12 +200,13 @@ async function open(
     openFiles: openFileLimit(),
     isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
   }
-  opened.use(limitConnections(management.server, notify, { ...connectionLimit, listener: 'management' }))
+  const onRefused = (refusal: RefusalReport): void => notify({ kind: 'connections.refused', ...refusal })
+  opened.use(limitConnections(management.server, onRefused, { ...connectionLimit, listener: 'management' }))
   opened.defer(() => drain(management.server, CUT_MS, () => management.close()).closed)
   const api = await listen(management.server, 'api', config.api, (bind) => management.listen(bind))
 
   const shared = new SharedServer({ health, log, tls })
-  opened.use(limitConnections(shared.server, notify, connectionLimit))
+  opened.use(limitConnections(shared.server, onRefused, connectionLimit))
   let graceMs = CUT_MS
   opened.defer(() => shared.drain(graceMs).closed)
   const http = await listen(shared.server, 'http', config.http)

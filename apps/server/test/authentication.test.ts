@@ -1,10 +1,10 @@
+import { Refusals } from '@signalbox/http-kit/internal'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
-import { Refusals } from '../src/security/tls.ts'
 import { startServer } from '../src/server.ts'
 import { postJson, startAgent } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'

@@ -1,17 +1,16 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
+import { limitConnections, openFileLimit } from '@signalbox/http-kit/internal'
+import type { ConnectionLimitOptions, RefusalReport } from '@signalbox/http-kit/internal'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
-import type { ConnectionLimitOptions } from '../src/limits/connection-limit.ts'
-import { limitConnections, openFileLimit } from '../src/limits/connection-limit.ts'
 import { closeOtherAddresses, listenAlso } from '../src/listeners/address.ts'
-import type { SecurityEvent } from '../src/security/events.ts'
 import { file } from './support/tokens.ts'
 
 async function listening(openFiles: number | undefined, options: Partial<ConnectionLimitOptions> = {}) {
-  const events: SecurityEvent[] = []
+  const events: RefusalReport[] = []
   const server = createServer((_request, response) => void response.end('served'))
   const limit = limitConnections(server, (event) => void events.push(event), { openFiles, ...options })
   onTestFinished(() => {
@@ -43,7 +42,6 @@ test("S8 - connections over the process's limit are closed at once and reported,
   await Promise.all(refused.map(({ closed }) => closed))
   expect(events).toEqual([
     {
-      kind: 'connections.refused',
       address: '127.0.0.1',
       count: 1,
       reason: '6 connections are open, and the process may have 8 files open; raise that limit (ulimit -n)',
@@ -104,7 +102,6 @@ test.runIf(process.platform === 'linux')(
     await refused.closed
     expect(events).toEqual([
       {
-        kind: 'connections.refused',
         address: '127.0.0.2',
         count: 1,
         reason: expect.stringMatching(/^18 connections from there are open.*ulimit -n.*TRUSTED_PROXIES/),

@@ -3,14 +3,13 @@ import { isDeepStrictEqual } from 'node:util'
 import type { Caller, LimitsOfCaller } from '@signalbox/broker-core'
 import type { FrontDoor, LimitEvent } from '@signalbox/http-kit'
 import { AdmissionControl, TrustedProxies, watchFiles } from '@signalbox/http-kit'
-import { ANONYMOUS_ACCOUNT, half } from '@signalbox/http-kit/internal'
+import { ANONYMOUS_ACCOUNT, half, Refusals } from '@signalbox/http-kit/internal'
 import type { RegistryCaller } from '@signalbox/registry'
 import { agentShares } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { Logger } from '../logging/logger.ts'
-import { Refusals } from '../security/tls.ts'
 import type { LimitMetrics } from './limit-metrics.ts'
 
 /**

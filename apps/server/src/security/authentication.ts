@@ -5,12 +5,11 @@ import {
   AuthenticationError,
   bearerAuthenticator,
 } from '@signalbox/http-kit'
-import { addressOf } from '@signalbox/http-kit/internal'
+import { addressOf, Refusals } from '@signalbox/http-kit/internal'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
 import type { NotifySecurity } from './events.ts'
-import { Refusals } from './tls.ts'
 
 /** The authenticators of both listeners. */
 export interface Authentication extends Disposable {

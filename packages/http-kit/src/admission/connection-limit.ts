@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs'
 import type { Server, Socket } from 'node:net'
 
-import { networkOf } from '@signalbox/http-kit/internal'
-
-import type { NotifySecurity } from '../security/events.ts'
-import { Refusals } from '../security/tls.ts'
+import { Refusals } from './refusal-reports.ts'
+import type { RefusalReport } from './refusal-reports.ts'
+import { networkOf } from './trusted-proxies.ts'
 
 /**
  * The most open files that are reserved for the store, operators, agents and key servers, and not
@@ -26,7 +25,7 @@ export function openFileLimit(limits = '/proc/self/limits'): number | undefined 
 }
 
 /** The listener of the connections. Operators get half of the files that are reserved. */
-export type LimitedListener = 'shared' | 'management'
+type LimitedListener = 'shared' | 'management'
 
 /** Returns the most connections of a listener. */
 function mostConnections(openFiles: number, listener: LimitedListener): number {
@@ -53,14 +52,14 @@ export interface ConnectionLimitOptions {
  */
 export function limitConnections(
   server: Server,
-  notify: NotifySecurity,
+  report: (refusal: RefusalReport) => void,
   { openFiles, listener = 'shared', isTrustedProxy = () => false }: ConnectionLimitOptions,
 ): Disposable {
   if (openFiles === undefined) return { [Symbol.dispose]() {} }
   const most = mostConnections(openFiles, listener)
   const mostOfOne = Math.ceil(most / 2)
   const files = `the process may have ${openFiles} files open; raise that limit (ulimit -n)`
-  const refusals = new Refusals((refusal) => notify({ kind: 'connections.refused', ...refusal }))
+  const refusals = new Refusals(report)
   server.maxConnections = most
   const full = (from: string | undefined): void => refusals.add(from, `${most} connections are open, and ${files}`)
   server.on('drop', (dropped) => full(dropped?.remoteAddress))
