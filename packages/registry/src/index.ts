@@ -34,6 +34,8 @@ export { AgentAddressError, AgentAddressPolicy } from './agent-addresses.ts'
 export type { AgentAddressOptions } from './agent-addresses.ts'
 export type { ResolveHost } from '@signalbox/http-kit'
 export type { ListeningAddress } from '@signalbox/http-kit/internal'
+export { ListedAgents, readListedAgents } from './listed-agents.ts'
+export type { ListedAgentEvents } from './listed-agents.ts'
 export { documentedRegistryRoutes, registryRoutes } from './http/connector.ts'
 export type { RegistryRoutes } from './http/connector.ts'
 export type {
