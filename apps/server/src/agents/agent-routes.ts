@@ -1,9 +1,8 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { A2aConnector, AgentRequests, CardKeys } from '@signalbox/connector-a2a'
-import { a2aConnector, a2aVersionOf, NO_CARD_KEYS, openCardKeys } from '@signalbox/connector-a2a'
-import type { AgentDirectory } from '@signalbox/connector-mcp'
+import type { A2aConnector, CardKeys } from '@signalbox/connector-a2a'
+import { a2aConnector, NO_CARD_KEYS, openCardKeys } from '@signalbox/connector-a2a'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
-import type { AgentRegistry, RegistryRoutes } from '@signalbox/registry'
+import type { RegistryRoutes } from '@signalbox/registry'
 import { registryRoutes } from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
@@ -93,19 +92,6 @@ export function agentRoutes(
     },
   })
   return { gateway, routes }
-}
-
-/** Returns the registry as the agent tools of the MCP connector use it. */
-export function agentDirectory(registry: AgentRegistry, requests: AgentRequests): AgentDirectory {
-  return {
-    list: async (filter) => registry.list(filter),
-    get: (agentId) => registry.find(agentId),
-    request(agentId, envelope, { method, ...options }) {
-      const version = a2aVersionOf(method)
-      const wire = version === undefined ? {} : { wire: { version, answer: 'agent' } as const }
-      return requests.request(agentId, envelope, { ...options, ...wire })
-    },
-  }
 }
 
 /**

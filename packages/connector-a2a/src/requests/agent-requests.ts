@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { AgentRequestOptions as AgentDirectoryOptions } from '@signalbox/broker-core/ports'
+import type { AgentDirectory, AgentRequestOptions as AgentDirectoryOptions } from '@signalbox/broker-core/ports'
 import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { hasRole } from '@signalbox/http-kit'
+import type { AgentRegistry } from '@signalbox/registry'
 
+import { a2aVersionOf } from '../wire/index.ts'
 import type { AgentQueryMode, WireRequest } from './agent-query.ts'
 import { agentChannel, encodeAgentQuery, WIRE_CHANNEL } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
@@ -114,5 +116,21 @@ export class RepliesOnTheWay {
   end(id: string): void {
     this.#held.get(id)?.release()
     this.#held.delete(id)
+  }
+}
+
+/** Returns the registry and the gateway as other connectors use them. */
+export function agentDirectory(
+  registry: Pick<AgentRegistry, 'find' | 'list'>,
+  requests: AgentRequests,
+): AgentDirectory {
+  return {
+    list: async (page) => registry.list(page),
+    get: (agentId) => registry.find(agentId),
+    request(agentId, envelope, { method, ...options }) {
+      const version = a2aVersionOf(method)
+      const wire = version === undefined ? {} : { wire: { version, answer: 'agent' } as const }
+      return requests.request(agentId, envelope, { ...options, ...wire })
+    },
   }
 }
