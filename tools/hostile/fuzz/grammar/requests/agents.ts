@@ -7,7 +7,7 @@ import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts
 import { cardText, jsonRpc } from '../messages.ts'
 import { almost, phrase, weighted, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
-import { headerValue, JSON_BODY, JSON_TYPE, plain, step } from './step.ts'
+import { headerValue, JSON_BODY, plain, post, step } from './step.ts'
 
 const agentUrl = weighted(
   [6, fc.constant('{{agent}}')],
@@ -31,15 +31,7 @@ const agentId = weighted(
 )
 
 const registry = weighted(
-  [
-    3,
-    almost(cardText(agentUrl), ...JSON_UNITS).map((body): Shape => ({
-      method: 'POST',
-      path: '/agents/register',
-      headers: [JSON_TYPE],
-      body,
-    })),
-  ],
+  [3, almost(cardText(agentUrl), ...JSON_UNITS).map((body) => post('/agents/register', body))],
   [
     1,
     fc
@@ -47,7 +39,7 @@ const registry = weighted(
         fc.constantFrom('heartbeat', 'heartbeat', 'heartbeat', 'deregister'),
         almost(objectText({ agent_id: quoted(agentId) }), ...JSON_UNITS),
       )
-      .map(([call, body]): Shape => ({ method: 'POST', path: `/agents/${call}`, headers: [JSON_TYPE], body })),
+      .map(([call, body]) => post(`/agents/${call}`, body)),
   ],
   [
     1,
@@ -168,7 +160,7 @@ const a2a = fc
         4,
         fc
           .tuple(agentId, almost(jsonRpc(a2aMethod, a2aParams), ...JSON_UNITS))
-          .map(([id, body]): Shape => ({ method: 'POST', path: `/a2a/${id}`, headers: JSON_BODY, body })),
+          .map(([id, body]) => post(`/a2a/${id}`, body, JSON_BODY)),
       ],
       [
         2,
@@ -180,12 +172,9 @@ const a2a = fc
       ],
       [
         3,
-        jsonRpc(oneOfTexts('"tools/call"'), fc.oneof(agentSend, agentQuery)).map((text): Shape => ({
-          method: 'POST',
-          path: '/mcp',
-          headers: JSON_BODY,
-          body: [text],
-        })),
+        jsonRpc(oneOfTexts('"tools/call"'), fc.oneof(agentSend, agentQuery)).map((text) =>
+          post('/mcp', [text], JSON_BODY),
+        ),
       ],
     ),
     hostileReply,

@@ -7,7 +7,7 @@ import { JSON_UNITS, jsonText, listText } from '../json.ts'
 import { channelName, cloudEventJson } from '../messages.ts'
 import { almost, phrase, weighted, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
-import { headerValue, step } from './step.ts'
+import { headerValue, post, step } from './step.ts'
 
 /** The values of a parameter, by its name. */
 const PARAMETERS: Readonly<Record<string, Arbitrary<string>>> = {
@@ -69,12 +69,11 @@ const BINARY = [
 const cloudEvents = weighted(
   [
     4,
-    fc.tuple(sends, almost(cloudEventJson, ...JSON_UNITS, '"a1":1,')).map(([{ route, query }, body]): Shape => ({
-      method: 'POST',
-      path: `/ce/${route}?${query}`,
-      headers: [['Content-Type', 'application/cloudevents+json']],
-      body,
-    })),
+    fc
+      .tuple(sends, almost(cloudEventJson, ...JSON_UNITS, '"a1":1,'))
+      .map(([{ route, query }, body]) =>
+        post(`/ce/${route}?${query}`, body, [['Content-Type', 'application/cloudevents+json']]),
+      ),
   ],
   [
     2,
@@ -87,12 +86,9 @@ const cloudEvents = weighted(
           '{"specversion":"1.0","id":"1","source":"/a","type":"t","subject":"fuzz.a"},',
         ),
       )
-      .map(([{ route, query }, body]): Shape => ({
-        method: 'POST',
-        path: `/ce/${route}?${query}`,
-        headers: [['Content-Type', 'application/cloudevents-batch+json']],
-        body,
-      })),
+      .map(([{ route, query }, body]) =>
+        post(`/ce/${route}?${query}`, body, [['Content-Type', 'application/cloudevents-batch+json']]),
+      ),
   ],
   [
     2,
@@ -106,12 +102,9 @@ const cloudEvents = weighted(
         }),
         fc.constantFrom('application/json', 'text/plain', 'application/octet-stream', ''),
       )
-      .map(([{ route, query }, body, more, type]): Shape => ({
-        method: 'POST',
-        path: `/ce/${route}?${query}`,
-        headers: [...BINARY, ['Content-Type', type], ...more],
-        body,
-      })),
+      .map(([{ route, query }, body, more, type]) =>
+        post(`/ce/${route}?${query}`, body, [...BINARY, ['Content-Type', type], ...more]),
+      ),
   ],
   [3, others.map(({ route, method, query }): Shape => ({ method, path: `/ce/${route}?${query}` }))],
   [

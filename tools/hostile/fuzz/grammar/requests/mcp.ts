@@ -1,11 +1,12 @@
 import { AGENT_TOOLS, CORE_TOOLS } from '@signalbox/testkit/mcp-tools'
 import * as fc from 'fast-check'
 
+import type { HttpStep } from '../../server/session.ts'
 import { JSON_UNITS, jsonText, objectText, oneOfTexts, quoted } from '../json.ts'
 import { argumentsText, EVENT_METHODS, eventParams, jsonRpc, subscriptionText } from '../messages.ts'
 import { almost, weighted, word } from '../pieces.ts'
 import type { Shape } from './step.ts'
-import { headerValue, JSON_BODY, JSON_TYPE, step } from './step.ts'
+import { headerValue, JSON_BODY, JSON_TYPE, post, step } from './step.ts'
 
 /** The arguments of each tool that leads to no agent, by its name. */
 export const TOOLS: Readonly<Record<string, readonly string[]>> = Object.fromEntries(
@@ -74,6 +75,10 @@ const meta = objectText(
   ['io.modelcontextprotocol/protocolVersion', 'io.modelcontextprotocol/clientCapabilities'],
 )
 
+function statelessHeaders(method: string, name: string): HttpStep['headers'] {
+  return [...JSON_BODY, ['MCP-Protocol-Version', '2026-07-28'], ['Mcp-Method', method], ['Mcp-Name', name]]
+}
+
 /** A call of revision 2026-07-28, whose headers repeat parts of the body. */
 const statelessCall = fc.constantFrom(...Object.entries(TOOLS)).chain(([name, args]) => {
   const params = objectText({ name: oneOfTexts(JSON.stringify(name)), arguments: argumentsText(args), _meta: meta }, [
@@ -88,12 +93,7 @@ const statelessCall = fc.constantFrom(...Object.entries(TOOLS)).chain(([name, ar
       fc.constantFrom('tools/call', 'tools/call', 'server/discover', 'subscriptions/listen'),
       fc.oneof({ weight: 8, arbitrary: fc.constantFrom(name, encoded) }, headerValue),
     )
-    .map(([body, method, shownName]): Shape => ({
-      method: 'POST',
-      path: '/mcp',
-      headers: [...JSON_BODY, ['MCP-Protocol-Version', '2026-07-28'], ['Mcp-Method', method], ['Mcp-Name', shownName]],
-      body,
-    }))
+    .map(([body, method, shownName]) => post('/mcp', body, statelessHeaders(method, shownName)))
 })
 
 const taskParams = objectText(
@@ -110,24 +110,13 @@ const taskParams = objectText(
 const taskRequest = fc
   .constantFrom('tasks/get', 'tasks/update', 'tasks/cancel', 'subscriptions/listen')
   .chain((method) =>
-    almost(jsonRpc(oneOfTexts(JSON.stringify(method)), taskParams), ...JSON_UNITS).map((body): Shape => ({
-      method: 'POST',
-      path: '/mcp',
-      headers: [...JSON_BODY, ['MCP-Protocol-Version', '2026-07-28'], ['Mcp-Method', method], ['Mcp-Name', 'unknown']],
-      body,
-    })),
+    almost(jsonRpc(oneOfTexts(JSON.stringify(method)), taskParams), ...JSON_UNITS).map((body) =>
+      post('/mcp', body, statelessHeaders(method, 'unknown')),
+    ),
   )
 
 const mcp = weighted(
-  [
-    8,
-    almost(mcpBody, ...JSON_UNITS).map((body): Shape => ({
-      method: 'POST',
-      path: '/mcp',
-      headers: JSON_BODY,
-      body,
-    })),
-  ],
+  [8, almost(mcpBody, ...JSON_UNITS).map((body) => post('/mcp', body, JSON_BODY))],
   [3, statelessCall],
   [1, taskRequest],
   [
@@ -169,15 +158,7 @@ const events = weighted(
         })),
     ),
   ],
-  [
-    2,
-    almost(subscriptionText, ...JSON_UNITS).map((body): Shape => ({
-      method: 'POST',
-      path: '/ce/subscriptions',
-      headers: [JSON_TYPE],
-      body,
-    })),
-  ],
+  [2, almost(subscriptionText, ...JSON_UNITS).map((body) => post('/ce/subscriptions', body))],
   [
     1,
     fc

@@ -98,3 +98,7 @@ export function step(shape: Arbitrary<Shape>): Arbitrary<HttpStep> {
 
 export const JSON_TYPE = ['Content-Type', 'application/json'] as const
 export const JSON_BODY = [JSON_TYPE, ['Accept', 'application/json, text/event-stream'] as const]
+
+export function post(path: string, body: HttpStep['body'], headers: HttpStep['headers'] = [JSON_TYPE]): Shape {
+  return { method: 'POST', path, headers, body }
+}
