@@ -58,7 +58,7 @@ test('fuzz - a failed call is a finding with its input, and the run continues', 
   )
   const [report, next] = await fuzz({
     targets: [failing, targetOf(async () => {})],
-    milliseconds: 50,
+    milliseconds: 1_000,
     seed: 1,
     out: out.path,
     log: () => {},
