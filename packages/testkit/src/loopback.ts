@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import type { RequestListener } from 'node:http'
+import type { RequestListener, ServerOptions } from 'node:http'
 import { createServer as createHttpServer } from 'node:http'
 import type { AddressInfo, Server, Socket } from 'node:net'
 import { createServer } from 'node:net'
@@ -9,17 +9,16 @@ export interface LoopbackServer extends AsyncDisposable {
   /** `http://127.0.0.1:port` */
   readonly url: string
   readonly port: number
-  readonly server: Server
 }
 
-export function serveHttp(listener: RequestListener): Promise<LoopbackServer> {
-  // Keeps idle connections open: a client may pause between two parts of a run.
-  return listening(createHttpServer({ keepAliveTimeout: 600_000 }, listener))
+export function serveHttp(listener: RequestListener, options: ServerOptions = {}): Promise<LoopbackServer> {
+  return listening(createHttpServer(options, listener))
 }
 
 /** Serves until the process gets SIGTERM, and prints the address for the process that started it. */
 export async function serveHttpAlone(listener: RequestListener): Promise<void> {
-  const { url } = await serveHttp(listener)
+  // Keeps idle connections open: a client may pause between two parts of a run.
+  const { url } = await serveHttp(listener, { keepAliveTimeout: 600_000 })
   process.stdout.write(`listening on ${url}\n`)
   process.once('SIGTERM', () => process.exit(0))
 }
@@ -40,7 +39,6 @@ async function listening(server: Server): Promise<LoopbackServer> {
   return {
     url: `http://127.0.0.1:${port}`,
     port,
-    server,
     async [Symbol.asyncDispose]() {
       const closed = once(server, 'close')
       server.close()

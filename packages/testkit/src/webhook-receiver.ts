@@ -1,9 +1,9 @@
 import { createHmac } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
 
 import { onTestFinished } from 'vitest'
+
+import { serveHttp } from './loopback.ts'
 
 /** A request that the endpoint received. */
 export interface Received {
@@ -32,7 +32,7 @@ export function answer(status: number, headers: Readonly<Record<string, string>>
 export async function openReceiver(): Promise<Receiver> {
   const received: Received[] = []
   const bodies: string[] = []
-  const server = createServer((request, response) => {
+  const server = await serveHttp((request, response) => {
     let body = ''
     request.setEncoding('utf8')
     request.on('data', (chunk: string) => (body += chunk))
@@ -48,17 +48,9 @@ export async function openReceiver(): Promise<Receiver> {
       receiver.reply(response, one)
     })
   })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(async () => {
-    server.closeAllConnections()
-    server.close()
-    await once(server, 'close')
-  })
-  const address = server.address()
-  if (address === null || typeof address === 'string') throw new Error('the endpoint has no port')
-  const { port } = address
-  const receiver: Receiver = { url: `http://127.0.0.1:${port}/hook`, port, received, bodies, reply: answer(204) }
+  onTestFinished(() => server[Symbol.asyncDispose]())
+  const { url, port } = server
+  const receiver: Receiver = { url: `${url}/hook`, port, received, bodies, reply: answer(204) }
   return receiver
 }
 
