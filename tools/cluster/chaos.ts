@@ -5,7 +5,7 @@ import { Random } from '@signalbox/testkit/random'
 import { AgentStreamLoad, STREAM_IDLE_S } from '../load/mixed/agent-streams.ts'
 import { AGENT_TTL_S, AgentCallLoad, AgentProcesses, RegistrationLoad } from '../load/mixed/agents.ts'
 import type { Load, Scene } from '../load/mixed/clients.ts'
-import { Spells, within } from '../load/mixed/clients.ts'
+import { Periods, within } from '../load/mixed/clients.ts'
 import { EventsStoreLoad } from '../load/mixed/events-store.ts'
 import { QueueLoad } from '../load/mixed/queues.ts'
 import { RequestLoad } from '../load/mixed/requests.ts'
@@ -57,7 +57,13 @@ export async function chaos({
   await using agents = await AgentProcesses.start()
   await using cluster = await LocalCluster.start({ env, logs, natsServer, nodes: disasters.nodes })
   const watch = new RecoveryWatch()
-  const scene: Scene = { front: cluster.front.url, watch, frozenNodes: new Spells(), struckServers: new Spells(), pace }
+  const scene: Scene = {
+    front: cluster.front.url,
+    watch,
+    frozenNodes: new Periods(),
+    struckServers: new Periods(),
+    pace,
+  }
   const streams = new AgentStreamLoad(scene)
   const queues = new QueueLoad(scene)
   const loads: readonly Load[] = [

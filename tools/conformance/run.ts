@@ -76,16 +76,16 @@ export function reportOf(scenario: Scenario, checks: readonly Check[]): Scenario
     scenario,
     passed: withStatus('SUCCESS').length,
     known: failed.filter(isKnown).map(({ id }) => id),
-    warnings: withStatus('WARNING').map(textOf),
+    warnings: withStatus('WARNING').map(lineOf),
     problems: [
-      ...failed.filter((check) => !isKnown(check)).map(textOf),
+      ...failed.filter((check) => !isKnown(check)).map(lineOf),
       ...stale.map((id) => `${id}: it is listed as a known failure, but did not fail`),
       ...(checks.length === 0 ? ['the scenario has no checks'] : []),
     ],
   }
 }
 
-function textOf({ id, errorMessage }: Check): string {
+function lineOf({ id, errorMessage }: Check): string {
   return errorMessage === undefined ? id : `${id}: ${errorMessage}`
 }
 

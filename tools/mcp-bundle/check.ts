@@ -41,11 +41,11 @@ const EXACT_VERSION = /^\d+\.\d+\.\d+(?:-[0-9A-Za-z.-]+)?$/
 /** Returns the problems of a bundle and of its registry entry, each as one line. */
 export function problemsOf(bundle: Buffer, entry: RegistryEntry): readonly string[] {
   const files: Files = unzipSync(bundle)
-  const manifest = JSON.parse(textOf(files['manifest.json']) || '{}') as Manifest
+  const manifest = JSON.parse(decoded(files['manifest.json']) || '{}') as Manifest
   return [...manifestProblems(manifest, files), ...importProblems(files), ...entryProblems(entry, manifest, bundle)]
 }
 
-function textOf(content: Uint8Array | undefined): string {
+function decoded(content: Uint8Array | undefined): string {
   return content === undefined ? '' : strFromU8(content)
 }
 
@@ -73,7 +73,7 @@ function importProblems(files: Files): readonly string[] {
   return Object.entries(files)
     .filter(([path]) => path.endsWith('.js'))
     .flatMap(([path, content]) => {
-      const imports = textOf(content).matchAll(/^(?:import|export) (?:[\w\s{},*$]+ from )?'([^']+)'/gm)
+      const imports = decoded(content).matchAll(/^(?:import|export) (?:[\w\s{},*$]+ from )?'([^']+)'/gm)
       return [...imports].flatMap(([, name = '']) => {
         const isThere = name.startsWith('.') ? posix.join(posix.dirname(path), name) in files : name.startsWith('node:')
         return isThere ? [] : [`${path} imports ${name}, which the bundle does not have`]

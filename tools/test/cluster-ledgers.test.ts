@@ -8,10 +8,10 @@ import { breaches, summary } from '../cluster/report.ts'
 import { Ledger, WriterOrder } from '../load/ledgers.ts'
 import { StreamEvents } from '../load/mixed/agent-streams.ts'
 import type { Scene } from '../load/mixed/clients.ts'
-import { Clients, Refused, Spells } from '../load/mixed/clients.ts'
+import { Clients, Refused, Periods } from '../load/mixed/clients.ts'
 
 function scene(): Scene {
-  return { front: '', watch: new RecoveryWatch(), frozenNodes: new Spells(), struckServers: new Spells() }
+  return { front: '', watch: new RecoveryWatch(), frozenNodes: new Periods(), struckServers: new Periods() }
 }
 
 const artifact = (n: number) => ({ event: 'task.artifact', data: `{"payload":{"n":${n}}}` })
@@ -87,12 +87,12 @@ test('chaos - silence beyond its bound is found, and the time in which a node wa
   expect(ledger.count('hung')).toBe(1)
 })
 
-test('chaos - spells are counted where they lie in a span of time', () => {
-  const spells = new Spells()
-  spells.begin(100)
-  spells.end(200)
-  spells.begin(300)
-  expect([spells.overlapMs(0, 50), spells.overlapMs(0, 150), spells.overlapMs(150, 400)]).toEqual([0, 50, 150])
+test('chaos - periods count where they overlap a span of time', () => {
+  const periods = new Periods()
+  periods.begin(100)
+  periods.end(200)
+  periods.begin(300)
+  expect([periods.overlapMs(0, 50), periods.overlapMs(0, 150), periods.overlapMs(150, 400)]).toEqual([0, 50, 150])
 })
 
 test('chaos - a kind of load has recovered when every client of it succeeded with a call begun after the disaster', async () => {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
+import { askJson, HttpError } from '@signalbox/testkit/loopback'
 import type { ToolResult } from '@signalbox/testkit/mcp-client'
 import { McpClient, ToolError } from '@signalbox/testkit/mcp-client'
 
@@ -12,9 +13,9 @@ export interface Scene {
   readonly front: string
   readonly watch: RecoveryWatch
   /** The times in which a node was frozen: a client of that node then waits for the disaster, not for the broker. */
-  readonly frozenNodes: Spells
+  readonly frozenNodes: Periods
   /** The times in which a nats-server was killed or frozen. */
-  readonly struckServers: Spells
+  readonly struckServers: Periods
   /** The factor by which the pauses of the clients are longer. @default 1 */
   readonly pace?: number | undefined
 }
@@ -230,19 +231,15 @@ interface ErrorBody {
 
 /** Sends a POST or GET on a new connection. @throws Refused, or another Error if there was no answer */
 export async function ask(url: string, milliseconds: number, body?: object, type = 'application/json') {
-  const response = await fetch(url, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { connection: 'close', ...(body !== undefined && { 'content-type': type }) },
-    signal: AbortSignal.timeout(milliseconds),
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  })
-  const text = await response.text()
-  if (!response.ok) throw refusedHttp(response.status, text)
-  const answer: unknown = JSON.parse(text)
-  return answer
+  try {
+    const request = body === undefined ? {} : { body, headers: { 'content-type': type } }
+    return await askJson(url, { timeoutMs: milliseconds, ...request })
+  } catch (error) {
+    throw error instanceof HttpError ? refusedHttp(error) : error
+  }
 }
 
-function refusedHttp(status: number, text: string): Refused {
+function refusedHttp({ status, text }: HttpError): Refused {
   try {
     const { error, data, message = text } = JSON.parse(text) as ErrorBody
     return new Refused(data?.code ?? (typeof error === 'string' ? error : `HTTP ${status}`), message)
@@ -264,23 +261,23 @@ export function bodyOf({ data }: Pick<Frame, 'data'>): string {
 }
 
 /** Periods, by the clock of `performance.now()`, in which a process was frozen or struck. */
-export class Spells {
-  readonly #spells: { readonly from: number; to: number }[] = []
+export class Periods {
+  readonly #periods: { readonly from: number; to: number }[] = []
 
   begin(at = performance.now()): void {
-    this.#spells.push({ from: at, to: Number.POSITIVE_INFINITY })
+    this.#periods.push({ from: at, to: Number.POSITIVE_INFINITY })
   }
 
   /** Ends the period that began last. */
   end(at = performance.now()): void {
-    const last = this.#spells.at(-1)
+    const last = this.#periods.at(-1)
     if (last !== undefined) last.to = at
   }
 
   /** Returns the part of the time from `from` to `to` that lies in periods, in milliseconds. */
   overlapMs(from: number, to: number): number {
-    return this.#spells.reduce(
-      (sum, spell) => sum + Math.max(0, Math.min(to, spell.to) - Math.max(from, spell.from)),
+    return this.#periods.reduce(
+      (sum, period) => sum + Math.max(0, Math.min(to, period.to) - Math.max(from, period.from)),
       0,
     )
   }

@@ -89,8 +89,8 @@ export class FuzzedServer implements AsyncDisposable {
     return this.#server.process.exited
   }
 
-  /** Returns the end of the server: the last error that it logged, and its output. */
-  get lastWords(): string {
+  /** Returns the cause of its end: the exit code, the last error that it logged, and its output. */
+  get ending(): string {
     const { exitCode, signalCode } = this.#server.process.child
     const fatal = this.#tail.findLast((line) => line.startsWith('{'))
     const cause = fatal === undefined ? '' : causeIn(fatal)

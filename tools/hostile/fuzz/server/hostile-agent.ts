@@ -33,7 +33,7 @@ export class HostileAgent {
   readonly #replies = new Map<string, HostileReply>()
 
   /** Prepares replies by key, in place of the previous ones. */
-  layOut(replies: ReadonlyMap<string, HostileReply>): void {
+  prepare(replies: ReadonlyMap<string, HostileReply>): void {
     this.#replies.clear()
     for (const [key, reply] of replies) this.#replies.set(key, reply)
   }

@@ -120,7 +120,7 @@ class OpenServer implements OpenTarget {
     } catch (error) {
       if (error instanceof Finding) throw error
       if (error instanceof BrokenPromise) throw new Finding(error.kind, error.message)
-      if (this.#server.ended) throw new Finding('died', `the server ended: ${this.#server.lastWords}`)
+      if (this.#server.ended) throw new Finding('died', `the server ended: ${this.#server.ending}`)
       throw new Finding('answer', `a call of the target failed: got ${String(error).slice(0, 500)}`, { cause: error })
     }
   }
@@ -156,7 +156,7 @@ class OpenServer implements OpenTarget {
     for (let look = 0; look <= SECOND_LOOKS && held > MAX_INPUT_MS; look++) {
       await this.#play(session)
       const heldMs = this.#server.ended ? undefined : await this.#server.loopHeldMs()
-      if (heldMs === undefined) throw new Finding('died', `the server ended: ${this.#server.lastWords}`)
+      if (heldMs === undefined) throw new Finding('died', `the server ended: ${this.#server.ending}`)
       held = Math.min(held, heldMs)
       const [error] = this.#server.takeErrors()
       if (error !== undefined)
@@ -170,7 +170,7 @@ class OpenServer implements OpenTarget {
     const replies = new Map<string, HostileReply>()
     for (const [i, step] of steps.entries())
       if (step.kind === 'http' && step.reply !== null) replies.set(String(i), step.reply)
-    this.#agent.layOut(replies)
+    this.#agent.prepare(replies)
     if (parallel) await Promise.all(steps.map((step, i) => this.#take(step, String(i))))
     else for (const [i, step] of steps.entries()) await this.#take(step, String(i))
   }

@@ -67,7 +67,7 @@ export interface Places {
 }
 
 /** The places in an answer with values for later requests. */
-const GIVEN_BACK = {
+const LATER_VALUES = {
   receipt: /"receipt":"([^"\\]+)"/g,
   request: /"brokerrequestid":"([^"\\]+)"/g,
   cursor: /"next_?[cC]ursor":"([^"\\]+)"/g,
@@ -78,9 +78,9 @@ export function learned(places: Places, answer: string): Places {
   const last = (pattern: RegExp, before: string): string => Array.from(answer.matchAll(pattern)).at(-1)?.[1] ?? before
   return {
     ...places,
-    receipt: last(GIVEN_BACK.receipt, places.receipt),
-    request: last(GIVEN_BACK.request, places.request),
-    cursor: last(GIVEN_BACK.cursor, places.cursor),
+    receipt: last(LATER_VALUES.receipt, places.receipt),
+    request: last(LATER_VALUES.request, places.request),
+    cursor: last(LATER_VALUES.cursor, places.cursor),
   }
 }
 
