@@ -1,11 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage, RequestListener } from 'node:http'
-import { Agent, createServer, request } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import { Agent, request } from 'node:http'
+import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text as readText } from 'node:stream/consumers'
 
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { toolCall } from '@signalbox/testkit/mcp-client'
 import { SignJWT } from 'jose'
 
@@ -286,40 +287,17 @@ function token(name: string, roles: readonly string[]): Promise<string> {
     .sign(Buffer.from(SECRET))
 }
 
-/** An agent in this process that runs until the end of the attack. */
-export class AgentServer implements Disposable {
-  readonly url: string
-  readonly #close: () => void
+/** Starts an agent in this process; use it until the end of the attack. */
+export async function startAgent(listener: RequestListener): Promise<Disposable & { readonly url: string }> {
+  const server = await serveHttp(listener)
+  return { url: `${server.url}/rpc`, [Symbol.dispose]: () => void server[Symbol.asyncDispose]() }
+}
 
-  private constructor(url: string, close: () => void) {
-    this.url = url
-    this.#close = close
-  }
-
-  static start(listener: RequestListener): Promise<AgentServer> {
-    const server = createServer(listener)
-    return new Promise((resolve) => {
-      server.listen(0, '127.0.0.1', () => {
-        const { port } = server.address() as AddressInfo
-        const close = (): void => {
-          server.closeAllConnections()
-          server.close()
-        }
-        resolve(new AgentServer(`http://127.0.0.1:${port}/rpc`, close))
-      })
-    })
-  }
-
-  /** An agent that answers every request with this text. */
-  static answering(body: string): Promise<AgentServer> {
-    return AgentServer.start((request, response) => {
-      void consume(request).then(() => response.writeHead(200, { 'content-type': 'application/json' }).end(body))
-    })
-  }
-
-  [Symbol.dispose](): void {
-    this.#close()
-  }
+/** Starts an agent that answers every request with this text. */
+export function startAnsweringAgent(body: string): Promise<Disposable & { readonly url: string }> {
+  return startAgent((request, response) => {
+    void consume(request).then(() => response.writeHead(200, { 'content-type': 'application/json' }).end(body))
+  })
 }
 
 /** Reads a request's body; an aborted body is empty. */

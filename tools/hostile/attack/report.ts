@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 
-import { table } from '@signalbox/testkit/figures'
+import { markdownTable, table } from '@signalbox/testkit/figures'
 import type { MemoryUse } from '@signalbox/testkit/instrument'
 import { WORKSPACE } from '@signalbox/testkit/signalbox-server'
 
@@ -172,14 +172,12 @@ export function comparison(before: AttackResults, after: AttackResults): string 
   const rows = [...new Set([...earlier.keys(), ...later.keys()])].map((key) => {
     const both = [earlier.get(key), later.get(key)]
     const cells = FIGURES.map(([, of]) => both.map((report) => (report === undefined ? '–' : of(report))).join(' → '))
-    return `| ${key} | ${cells.join(' | ')} |`
+    return [key].concat(cells)
   })
   return [
     `${before.commit} → ${after.commit}`,
     '',
-    `| engine | server | attack | ${FIGURES.map(([title]) => title).join(' | ')} |`,
-    `| --- | --- | --- | ${FIGURES.map(() => '---').join(' | ')} |`,
-    ...rows,
+    ...markdownTable(['engine', 'server', 'attack', ...FIGURES.map(([title]) => title)], rows),
     '',
   ].join('\n')
 }

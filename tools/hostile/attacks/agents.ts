@@ -6,7 +6,7 @@ import { quantile } from '@signalbox/testkit/figures'
 import { openNameServer } from '@signalbox/testkit/name-server'
 
 import type { Answer, Caller } from '../attack/callers.ts'
-import { AgentServer, consume, register, registered } from '../attack/callers.ts'
+import { consume, register, registered, startAgent, startAnsweringAgent } from '../attack/callers.ts'
 import type { Attack, Scene } from '../attack/scene.ts'
 import { during, inParallel } from '../attack/scene.ts'
 
@@ -29,7 +29,7 @@ export const agentLoops: Attack = {
   async prepare(scene) {
     const caller = scene.attacker()
     const forward = (agentId: string, headersOf: (headers: IncomingHttpHeaders) => Record<string, string>) =>
-      AgentServer.start((request, response) => {
+      startAgent((request, response) => {
         void (async () => {
           const body = await consume(request)
           try {
@@ -95,9 +95,7 @@ const WAYS: readonly ((caller: Caller, agentId: string, id: number) => Promise<A
 
 async function prepared(scene: Scene, caller: Caller): Promise<void> {
   for (const [name, reply] of Object.entries(REPLIES)) {
-    const agent = scene.use(
-      await AgentServer.start((request, response) => void consume(request).then(() => reply(response))),
-    )
+    const agent = scene.use(await startAgent((request, response) => void consume(request).then(() => reply(response))))
     await registered(caller, `attack-bomb-${name}`, agent.url)
   }
 }
@@ -147,7 +145,7 @@ export const deepAgentReplies: Attack = {
   async prepare(scene) {
     const caller = scene.attacker()
     for (const [index, reply] of DEEP_REPLIES.entries()) {
-      const agent = scene.use(await AgentServer.answering(reply))
+      const agent = scene.use(await startAnsweringAgent(reply))
       await registered(caller, `attack-deep-${index}`, agent.url)
     }
     return async () => {
@@ -191,7 +189,7 @@ export const silentNameServer: Attack = {
       port: PORT,
     })
     scene.use({ [Symbol.dispose]: () => void names[Symbol.asyncDispose]() })
-    const agent = scene.use(await AgentServer.answering('{"jsonrpc":"2.0","id":1,"result":{}}'))
+    const agent = scene.use(await startAnsweringAgent('{"jsonrpc":"2.0","id":1,"result":{}}'))
     await registered(other, 'attack-honest', `http://${HONEST}:${new URL(agent.url).port}/rpc`)
     const hanging = scene.scaled(100, 20)
     await inParallel(hanging, hanging, (index) =>

@@ -2,7 +2,7 @@ import { MAX_JSON_PARTS } from '@signalbox/http-kit/internal'
 import { toolCall } from '@signalbox/testkit/mcp-client'
 
 import type { Answer, Caller } from '../attack/callers.ts'
-import { AgentServer, registered } from '../attack/callers.ts'
+import { registered, startAgent, startAnsweringAgent } from '../attack/callers.ts'
 import type { Attack, Scene } from '../attack/scene.ts'
 import { during, inParallel } from '../attack/scene.ts'
 import type { DearRequest, Surface } from './dear-requests.ts'
@@ -26,7 +26,7 @@ export const dearBodies: Attack = {
   about: 'single bodies that are dear to read, of every shape on every surface; then 50 connections of one caller',
   async prepare(scene) {
     const caller = scene.attacker()
-    const agent = scene.use(await AgentServer.answering('{"jsonrpc":"2.0","id":1,"result":{}}'))
+    const agent = scene.use(await startAnsweringAgent('{"jsonrpc":"2.0","id":1,"result":{}}'))
     await registered(caller, DEAR_AGENT, agent.url)
     return async () => {
       for (const surface of SURFACES) {
@@ -94,7 +94,7 @@ export const heldValues: Attack = {
   about: 'waiting calls of 9.9 MB whose JSON is millions of empty objects and arrays, and as many as are read',
   async prepare(scene) {
     const caller = scene.attacker()
-    const agent = scene.use(await AgentServer.start((request) => void request.resume()))
+    const agent = scene.use(await startAgent((request) => void request.resume()))
     await registered(caller, 'attack-silent', agent.url)
     return async () => {
       for (const [fill, count, calls] of FILLS) {

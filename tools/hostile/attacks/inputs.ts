@@ -2,7 +2,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
 import type { Caller } from '../attack/callers.ts'
-import { AgentServer, outcomeOf } from '../attack/callers.ts'
+import { outcomeOf, startAgent } from '../attack/callers.ts'
 import type { Attack } from '../attack/scene.ts'
 import { during, inParallel } from '../attack/scene.ts'
 
@@ -157,7 +157,7 @@ export const hostileFilters: Attack = {
   async prepare(scene) {
     const attacker = scene.attacker()
     const sink = scene.use(
-      await AgentServer.start((_, response) => response.writeHead(200, { 'WebHook-Allowed-Origin': '*' }).end()),
+      await startAgent((_, response) => response.writeHead(200, { 'WebHook-Allowed-Origin': '*' }).end()),
     )
     for (const sql of FILTERS) {
       const config = { channel: CHANNEL, type: 'events' }
