@@ -2,7 +2,6 @@ import { Buffer } from 'node:buffer'
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { isBrokerError } from '@signalbox/broker-core'
 import { KeyedLog } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
@@ -169,20 +168,7 @@ export function randomStateKey(): StateKey {
  */
 export function brokerStateKey(system: BrokerHandle): StateKey {
   const log = new KeyedLog(system, CHANNEL)
-  return async () => {
-    await log.create()
-    const stored = await log.last(NAME)
-    if (stored !== undefined) return validKey(stored.body)
-    const body = randomBytes(KEY_BYTES)
-    try {
-      await log.write(NAME, { body }, 0)
-      return body
-    } catch (error) {
-      if (!isBrokerError(error, 'CONFLICT')) throw error
-    }
-    // Another node was faster.
-    return validKey((await log.last(NAME))?.body)
-  }
+  return async () => validKey((await log.ensure(NAME, () => ({ body: randomBytes(KEY_BYTES) })))?.body)
 }
 
 /** With a short key any client could sign. */

@@ -57,17 +57,7 @@ export async function openWebhooks(system: BrokerHandle, options: WebhookOptions
 
 /** A node with another key would disable every subscription that it takes over. */
 async function checkKey(log: WebhookLog, box: SecretBox): Promise<void> {
-  await log.create()
-  let entry = await log.last(KEY_CHECK)
-  if (entry === undefined) {
-    try {
-      await log.write(KEY_CHECK, { sealed: box.seal(encodeText(KEY_CHECK), KEY_CHECK) }, 0)
-      return
-    } catch (error) {
-      if (!isBrokerError(error, 'CONFLICT')) throw error
-    }
-    entry = await log.last(KEY_CHECK)
-  }
+  const entry = await log.ensure(KEY_CHECK, () => ({ sealed: box.seal(encodeText(KEY_CHECK), KEY_CHECK) }))
   const value = entry?.value
   const sealed: unknown = typeof value === 'object' && value !== null ? Reflect.get(value, 'sealed') : undefined
   if (typeof sealed === 'string' && box.open(sealed, KEY_CHECK) !== undefined) return

@@ -2,7 +2,7 @@ import type { BrokerHandle } from '../broker.ts'
 import type { ChannelOptions } from '../engine/channel-engine.ts'
 import type { AppendResult } from '../engine/events-store-engine.ts'
 import type { Subscription } from '../engine/subscription.ts'
-import { messageOf } from '../errors.ts'
+import { isBrokerError, messageOf } from '../errors.ts'
 import type { StoredEventInput } from '../handle/events-store.ts'
 import type { StoredEvent } from '../message.ts'
 import { keepSubscribed } from './retry.ts'
@@ -104,6 +104,23 @@ export class KeyedLog {
   async last(key: string): Promise<KeyedEntry | undefined> {
     const event = await this.#system.eventsStore.getLast(this.channel, key)
     return event !== undefined && hasKey(event) ? event : undefined
+  }
+
+  /**
+   * Returns the last entry of a key. Writes the first entry if there is none; nodes that do so at the same time all get
+   * the same entry.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async ensure(key: string, first: () => KeyedContent): Promise<KeyedEntry | undefined> {
+    await this.create()
+    const stored = await this.last(key)
+    if (stored !== undefined) return stored
+    try {
+      await this.write(key, first(), 0)
+    } catch (error) {
+      if (!isBrokerError(error, 'CONFLICT')) throw error
+    }
+    return this.last(key)
   }
 
   /** Returns the error to report for an entry that cannot be read. */

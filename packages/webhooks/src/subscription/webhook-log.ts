@@ -1,6 +1,6 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import type { KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
+import type { KeyedContent, KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { KeyedLog } from '@signalbox/broker-core/internal'
 
 /** The compacted events store of subscriptions, positions and nodes. */
@@ -41,8 +41,7 @@ export class WebhookLog {
    * @throws BrokerError CONFLICT, ENGINE_UNAVAILABLE
    */
   async write(key: string, value: object | undefined, expected?: number): Promise<number> {
-    const content = value && { body: encodeText(JSON.stringify(value)) }
-    const { sequence } = await this.#log.write(key, content, expected)
+    const { sequence } = await this.#log.write(key, value && contentOf(value), expected)
     return sequence
   }
 
@@ -52,9 +51,10 @@ export class WebhookLog {
     return entry && parsed(entry)
   }
 
-  /** Creates the log if it does not exist. @throws BrokerError ENGINE_UNAVAILABLE */
-  async create(): Promise<void> {
-    await this.#log.create()
+  /** Returns the last entry of a key, after writing the first one if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
+  async ensure(key: string, first: () => object): Promise<LogEntry | undefined> {
+    const entry = await this.#log.ensure(key, () => contentOf(first()))
+    return entry && parsed(entry)
   }
 
   /** Delivers the last entries of all keys, then each new entry, until the signal is aborted. */
@@ -72,6 +72,10 @@ export class WebhookLog {
       { signal },
     )
   }
+}
+
+function contentOf(value: object): KeyedContent {
+  return { body: encodeText(JSON.stringify(value)) }
 }
 
 function parsed({ key, sequence, body, tombstone }: KeyedEntry): LogEntry {
