@@ -169,7 +169,7 @@ export class Queues {
     const queue = {
       receive: (input: QueueReceiveInput) => this.receive(channel, input),
       ack: (receipts: readonly string[]) => this.ack(receipts),
-      nack: (receipts: readonly string[]) => this.nack(receipts),
+      nack: (receipts: readonly string[], delayMs?: number) => this.nack(receipts, delayMs),
       extend: (receipts: readonly string[], leaseMs: number) => this.extend(receipts, leaseMs),
     }
     return new WorkerPool(queue, options, handler)
@@ -221,9 +221,13 @@ export class Queues {
     return this.#settle(receipts, (queues, clientId) => queues.ack(receipts, clientId))
   }
 
-  /** Rejects deliveries: the messages return to their positions immediately. */
-  nack(receipts: readonly string[]): Promise<SettleResult> {
-    return this.#settle(receipts, (queues, clientId) => queues.nack(receipts, clientId))
+  /** Rejects deliveries, which counts as a receive: the messages return to their positions after `delayMs`. */
+  nack(receipts: readonly string[], delayMs = 0): Promise<SettleResult> {
+    return this.#settle(receipts, (queues, clientId) => {
+      assertInteger('delayMs', delayMs, 0)
+      // The end of a lease returns the message and counts as a receive, as a nack does.
+      return delayMs === 0 ? queues.nack(receipts, clientId) : queues.extend(receipts, clientId, delayMs)
+    })
   }
 
   /** Sets the end of the leases to `leaseMs` ms from now. */

@@ -161,7 +161,7 @@ function reportError(error: unknown): void {
 /** The calls that settle messages, for one caller. */
 interface LeaseCalls {
   ack(receipts: readonly string[]): Promise<SettleResult>
-  nack(receipts: readonly string[]): Promise<SettleResult>
+  nack(receipts: readonly string[], delayMs?: number): Promise<SettleResult>
   extend(receipts: readonly string[], leaseMs: number): Promise<SettleResult>
 }
 
@@ -233,9 +233,7 @@ class LeasedWork {
       if (lost.length > 0) throw this.#leaseLost()
       return
     }
-    const delay = delayMs(message.receiveCount)
-    // The end of a lease returns the message, as a rejection does.
-    await (delay === 0 ? leases.nack([receipt]) : leases.extend([receipt], delay))
+    await leases.nack([receipt], delayMs(message.receiveCount))
   }
 
   /** Renews the lease until the handler has ended. Aborts the handler's signal if the lease is lost. */

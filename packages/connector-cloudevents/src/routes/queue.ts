@@ -168,11 +168,8 @@ export const queueNack = defineCeRoute({
     },
     STRICT,
   ),
-  run: ({ receipt, delay_seconds = 0 }, { broker: { queues } }) =>
-    settle('rejected', receipt, () =>
-      // The end of a lease returns the message and counts as a receive, as a nack does.
-      delay_seconds === 0 ? queues.nack(receipt) : queues.extend(receipt, delay_seconds * 1000),
-    ),
+  run: ({ receipt, delay_seconds = 0 }, { broker }) =>
+    settle('rejected', receipt, () => broker.queues.nack(receipt, delay_seconds * 1000)),
 })
 
 export const queueExtend = defineCeRoute({

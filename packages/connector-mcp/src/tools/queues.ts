@@ -260,10 +260,9 @@ const queueNack = defineTool({
   needs,
   rule: tooMany,
   async run({ receipts, delay_seconds = 0 }, { broker: { queues } }) {
-    if (delay_seconds === 0) return settled('returned to the queue', await queues.nack(receipts))
-    // The end of a lease returns the message and counts as a receive, as a nack does.
-    const result = await queues.extend(receipts, delay_seconds * 1000)
-    return settled(`rejected; they can be received again in ${delay_seconds} s`, result)
+    const rejected = `rejected; they can be received again in ${delay_seconds} s`
+    const result = await queues.nack(receipts, delay_seconds * 1000)
+    return settled(delay_seconds === 0 ? 'returned to the queue' : rejected, result)
   },
 })
 
