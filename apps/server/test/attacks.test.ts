@@ -1,5 +1,6 @@
 import { Agent, request } from 'node:http'
 import { text as readText } from 'node:stream/consumers'
+import { setTimeout as pause } from 'node:timers/promises'
 
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
@@ -70,6 +71,7 @@ async function attacked(env: Record<string, string>, strike: (attacked: Attacked
         const { status, text } = await tool(honest, name, args)
         answers.push(`${status} ${text.includes('"isError":false') ? 'served' : text}`)
       }
+      await pause(5)
     }
   })()
   // Where the attack fails, that is what is reported.

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { callTool, rpc } from './support/mcp.ts'
 import { PATIENT, serveNodes, startFront } from './support/nodes.ts'
-import { openEvents } from './support/sse.ts'
+import { SseClient } from '@signalbox/testkit/sse-client'
 
 interface Envelope {
   readonly is_error: boolean
@@ -78,7 +78,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
   test('CL-11, M11 - a command of an MCP client waits for a subscriber at another node', async () => {
     const [one, two] = await serveNodes(2)
     const command = callTool(one!.http.url, 'command_send', { channel: 'lights', body: 'on', timeout_seconds: 20 })
-    const stream = await openEvents(`${two!.http.url}/ce/subscribe/commands?channel=lights`)
+    const stream = await SseClient.open(`${two!.http.url}/ce/subscribe/commands?channel=lights`)
     const { brokerrequestid: id } = (await stream.next()).json
     expect(await post(two!.http.url, `send/response?request_id=${id}`, {})).toMatchObject({ status: 202 })
     expect(await command).toMatchObject({ isError: false })
@@ -86,7 +86,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
 
   test('CL-11, CL-13, CE-11 - a conversation over /ce goes to another node with every request', async () => {
     const front = await startFront(await serveNodes(3))
-    const stream = await openEvents(`${front}/ce/subscribe/queries?channel=prices`)
+    const stream = await SseClient.open(`${front}/ce/subscribe/queries?channel=prices`)
     for (let i = 0; i < 6; i++) {
       const query = post(front, 'send/query?channel=prices', { data: { i } })
       const { brokerrequestid: id, data } = (await stream.next()).json
@@ -104,7 +104,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
 
   test('CL-13, CE-11 - an answer to a request that no node knows is refused at once', async () => {
     const [one, two] = await serveNodes(3)
-    const stream = await openEvents(`${one!.http.url}/ce/subscribe/queries?channel=prices`)
+    const stream = await SseClient.open(`${one!.http.url}/ce/subscribe/queries?channel=prices`)
     const query = post(one!.http.url, 'send/query?channel=prices', {})
     const { brokerrequestid: id = '' } = (await stream.next()).json
     const otherRequest = `${id.slice(0, 8)}${randomUUID().slice(8)}`
@@ -144,7 +144,7 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
   test('CL-11 - events fan out to the subscribers of every node, and a group shares them', async () => {
     const nodes = await serveNodes(3)
     const open = (query: string) =>
-      Promise.all(nodes.map(({ http }) => openEvents(`${http.url}/ce/subscribe/events?channel=${query}`)))
+      Promise.all(nodes.map(({ http }) => SseClient.open(`${http.url}/ce/subscribe/events?channel=${query}`)))
     const [all, members] = [await open('news.*'), await open('news.>&group=g')]
     for (let i = 0; i < 9; i++) {
       expect((await post(nodes[i % 3]!.http.url, 'send/event?channel=news.today', { id: `n${i}` })).status).toBe(202)
@@ -163,10 +163,12 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
   test('CL-11 - an events store continues at another node after Last-Event-ID', async () => {
     const [one, two] = await serveNodes(2)
     for (let i = 1; i <= 4; i++) await post(one!.http.url, 'send/event-store?channel=log', { id: `e${i}` })
-    const first = await openEvents(`${one!.http.url}/ce/subscribe/events-store?channel=log&events_store_type=2`)
+    const first = await SseClient.open(`${one!.http.url}/ce/subscribe/events-store?channel=log&events_store_type=2`)
     expect([(await first.next()).id, (await first.next()).id]).toEqual(['1', '2'])
     first.close()
-    const second = await openEvents(`${two!.http.url}/ce/subscribe/events-store?channel=log`, { 'last-event-id': '2' })
+    const second = await SseClient.open(`${two!.http.url}/ce/subscribe/events-store?channel=log`, {
+      'last-event-id': '2',
+    })
     await post(one!.http.url, 'send/event-store?channel=log', { id: 'e5' })
     for (const id of ['3', '4', '5']) expect(await second.next()).toMatchObject({ id, json: { id: `e${id}` } })
   })

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Answer } from './support/agent.ts'
 import { register, startAgent, withResult } from './support/agent.ts'
 import { serve } from './support/server.ts'
-import { openEvents } from './support/sse.ts'
+import { SseClient } from '@signalbox/testkit/sse-client'
 import { getTask, startTask } from './support/tasks.ts'
 
 /** A tool, a task, a stream or an agent, as far as the tests read it. */
@@ -77,7 +77,7 @@ test('console - an open stream is listed, and an operator ends it', async () => 
   const agent = await startAgent(streaming)
   await register(http.url, { agent_id: 'cook', name: 'Cook', url: agent.url })
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: {} })
-  const events = await openEvents(
+  const events = await SseClient.open(
     `${http.url}/a2a/cook`,
     { 'content-type': 'application/json' },
     { method: 'POST', body },
@@ -98,7 +98,7 @@ test('console - an operator calls an agent and gets its events', async () => {
   const { get, act } = operatorOf(api.url)
   const agent = await startAgent(streaming)
   await register(http.url, { agent_id: 'cook', name: 'Cook', url: agent.url })
-  const events = await openEvents(
+  const events = await SseClient.open(
     `${api.url}/api/actions/call_agent`,
     { 'content-type': 'application/json' },
     { method: 'POST', body: JSON.stringify({ agent_id: 'cook', message: 'soup', context_id: 'c1' }) },

@@ -4,8 +4,7 @@ import { postJson, startAgent, withResult } from './support/agent.ts'
 import type { Answer } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { openEvents } from './support/sse.ts'
-import type { Events } from './support/sse.ts'
+import { SseClient } from '@signalbox/testkit/sse-client'
 import { file, issuer, policyText, replace, trusting } from './support/tokens.ts'
 
 // What is open when a new policy forbids its caller to go on: each kind, over HTTP. Alice is the one who is forbidden, Bob
@@ -61,12 +60,12 @@ test('S4, A10 - streams of an agent that its caller may no longer call end with 
   const { base, alice, bob, forbid, denials } = await governed()
   const agent = await registered(base, bob, streaming)
   const post = (headers: Record<string, string>) =>
-    openEvents(
+    SseClient.open(
       `${base}/a2a/planner`,
       { ...headers, 'content-type': 'application/json' },
       { method: 'POST', body: JSON.stringify(STREAM) },
     )
-  const ending = [await post(alice), await openEvents(`${base}/a2a/planner/stream?message=hi`, alice)]
+  const ending = [await post(alice), await SseClient.open(`${base}/a2a/planner/stream?message=hi`, alice)]
   const staying = await post(bob)
   for (const stream of [...ending, staying]) expect((await stream.next()).event).toBe('task.status')
 
@@ -116,7 +115,7 @@ test('S4 - a stream whose client takes nothing is cut off when it may not be had
     response.on('drain', push)
     push()
   })
-  const stream = await openEvents(`${base}/a2a/planner/stream`, alice)
+  const stream = await SseClient.open(`${base}/a2a/planner/stream`, alice)
   stream.pause()
   // Everything between the agent and its client is full.
   let before = -1
@@ -135,7 +134,7 @@ test('S4, M5 - a call that was made while it was allowed runs to its end', async
   const asked = Promise.withResolvers<() => void>()
   await registered(base, bob, (call, response) => asked.resolve(() => void withResult('done')(call, response)))
   const answer = postJson(`${base}/a2a/planner`, { ...STREAM, method: 'message/send' }, alice)
-  const waiting = await openEvents(`${base}/ce/subscribe/events?channel=a`, alice)
+  const waiting = await SseClient.open(`${base}/ce/subscribe/events?channel=a`, alice)
   const answerIt = await asked.promise
   forbid()
   // Its end shows that the policy is in force.
@@ -154,8 +153,8 @@ test('S4 - subscriptions at /ce that are no longer allowed end with the reason, 
     'commands?channel=orders',
     'queries?channel=orders',
   ]
-  const open = (headers: Record<string, string>): Promise<Events[]> =>
-    Promise.all(kinds.map((kind) => openEvents(`${base}/ce/subscribe/${kind}`, headers)))
+  const open = (headers: Record<string, string>): Promise<SseClient[]> =>
+    Promise.all(kinds.map((kind) => SseClient.open(`${base}/ce/subscribe/${kind}`, headers)))
   const ending = await open(alice)
   const staying = await open(bob)
   forbid({ channels: 'orders*' })
@@ -177,7 +176,7 @@ test('S4 - long polls that are not allowed any more end with the refusal, and ta
     fetch(`${leased}${more}`, { method: 'POST', headers: alice }),
   )
   const bobs = fetch(leased, { method: 'POST', headers: bob })
-  const seeing = await openEvents(`${base}/ce/subscribe/events?channel=a`, alice)
+  const seeing = await SseClient.open(`${base}/ce/subscribe/events?channel=a`, alice)
   forbid()
   await seeing.ended
   expect(await byTool).toMatchObject({
@@ -197,13 +196,13 @@ test('S4 - long polls that are not allowed any more end with the refusal, and ta
 
 test('S3, S4 - streams without a channel stay: the stream of /mcp, and the monitor, which depends on roles', async () => {
   const { base, api, alice, forbid } = await governed()
-  const mcp = await openEvents(`${base}/mcp`, alice)
+  const mcp = await SseClient.open(`${base}/mcp`, alice)
   const monitor = new WebSocket(`${api.replace('http', 'ws')}/api/monitor`)
   await new Promise((resolve, reject) => {
     monitor.addEventListener('open', resolve)
     monitor.addEventListener('error', reject)
   })
-  const seeing = await openEvents(`${base}/ce/subscribe/events?channel=a`, alice)
+  const seeing = await SseClient.open(`${base}/ce/subscribe/events?channel=a`, alice)
   forbid()
   await seeing.ended
   expect(monitor.readyState).toBe(WebSocket.OPEN)

@@ -34,7 +34,14 @@ interface Loaded {
   readonly beforeFlag: number
 }
 
-async function loadedAtStart(): Promise<Loaded> {
+let loaded: Promise<Loaded> | undefined
+
+/** Returns what one start loads, for all tests. */
+function loadedAtStart(): Promise<Loaded> {
+  return (loaded ??= measureStart())
+}
+
+async function measureStart(): Promise<Loaded> {
   const cli = startCli({ preload: PRELOAD })
   await cli.ready()
   cli.child.kill('SIGTERM')

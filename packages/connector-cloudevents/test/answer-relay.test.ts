@@ -13,7 +13,7 @@ import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { ceConnector } from '../src/index.ts'
 import { event, openCe } from './ce-server.ts'
 import type { CeServer } from './ce-server.ts'
-import type { Loose } from './sse-client.ts'
+import type { Loose } from '@signalbox/testkit/sse-client'
 
 /** Whoever says its name is believed. */
 const byName: Authenticator = {

@@ -17,8 +17,8 @@ import { onTestFinished } from 'vitest'
 import { ceConnector } from '../src/fastify.ts'
 import { CE_PUSH_FORMATS } from '../src/index.ts'
 import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
-import { openSse } from './sse-client.ts'
-import type { Loose, SseClient } from './sse-client.ts'
+import type { Loose } from '@signalbox/testkit/sse-client'
+import { SseClient } from '@signalbox/testkit/sse-client'
 
 import Fastify from 'fastify'
 
@@ -104,7 +104,7 @@ export async function openCe(
       return { status: response.status, headers: response.headers, text, ...envelope }
     },
     async subscribe(route, headers) {
-      const client = await openSse(`${base}/ce/subscribe/${route}`, headers)
+      const client = await SseClient.open(`${base}/ce/subscribe/${route}`, headers)
       clients.push(client)
       return client
     },

@@ -4,7 +4,7 @@ import { isSignedWith, openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, test } from 'vitest'
 
 import { openCe } from './ce-server.ts'
-import type { Loose } from './sse-client.ts'
+import type { Loose } from '@signalbox/testkit/sse-client'
 
 async function call(
   base: string,

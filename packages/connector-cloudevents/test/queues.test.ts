@@ -7,7 +7,7 @@ import { until } from '@signalbox/testkit/until'
 
 import { event, openCe } from './ce-server.ts'
 import type { CeServer } from './ce-server.ts'
-import type { Loose } from './sse-client.ts'
+import type { Loose } from '@signalbox/testkit/sse-client'
 
 async function fill({ post }: CeServer, channel: string, count: number): Promise<void> {
   const batch = Array.from({ length: count }, (_, i) => event({ id: `${i + 1}`, data: i + 1 }))

@@ -6,7 +6,7 @@ import { until } from '@signalbox/testkit/until'
 
 import { openCe } from './ce-server.ts'
 import type { CeServer } from './ce-server.ts'
-import type { SseClient, SseMessage } from './sse-client.ts'
+import type { SseClient, SseMessage } from '@signalbox/testkit/sse-client'
 
 const BODY = Buffer.from(JSON.stringify('x'.repeat(1_000_000)))
 

@@ -4,7 +4,7 @@ import { until } from '@signalbox/testkit/until'
 
 import { event, openCe } from './ce-server.ts'
 import type { CeServer } from './ce-server.ts'
-import type { SseClient } from './sse-client.ts'
+import type { SseClient } from '@signalbox/testkit/sse-client'
 
 async function store({ user }: CeServer, count: number, first = 1): Promise<void> {
   await Promise.all(

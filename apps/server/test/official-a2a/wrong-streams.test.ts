@@ -12,12 +12,15 @@ import { gatewayUrl, startGateway } from './gateway.ts'
 
 // What the user of an SDK sees of a stream that goes wrong, and how often the agent was asked.
 
+/** Less than the default, which takes longer to exceed. */
+const MAX_RESPONSE_BYTES = 1_000_000
+
 let gateway: Gateway
 /** Gives agents little time to begin, and to go on. */
 let hasty: Gateway
 beforeAll(async () => {
   ;[gateway, hasty] = await Promise.all([
-    startGateway({ connectors: { a2a: { agentMaxConcurrency: 1 } } }),
+    startGateway({ connectors: { a2a: { agentMaxConcurrency: 1, agentMaxResponseBytes: MAX_RESPONSE_BYTES } } }),
     startGateway({ connectors: { a2a: { defaultTimeoutSeconds: 2, maxSseIdleSeconds: 1 } } }),
   ])
 })
@@ -230,17 +233,17 @@ describe.each(PAIRS)('client of %s and agent of %s', (caller, wire) => {
     expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task], end: shown(caller, [-32603, undefined]) })
   })
 
-  test('wrong streams - an event of 11 MB', async () => {
+  test('wrong streams - an event over CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES', async () => {
     const agent = await startAgent((call, response) => {
-      begin(call, response, task, { ...working, metadata: { text: 'x'.repeat(11_534_336) } })
+      begin(call, response, task, { ...working, metadata: { text: 'x'.repeat(MAX_RESPONSE_BYTES) } })
       response.end()
     })
     const client = await connect(caller, wire, agent)
     expect(await read(client.stream(HELLO))).toEqual({ events: [sees.task], end: shown(caller, CODES.large) })
   })
 
-  test('wrong streams - a result of 11 MB', async () => {
-    const agent = await startAgent(json({ result: { ...task, metadata: { text: 'x'.repeat(11_534_336) } } }))
+  test('wrong streams - a result over CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES', async () => {
+    const agent = await startAgent(json({ result: { ...task, metadata: { text: 'x'.repeat(MAX_RESPONSE_BYTES) } } }))
     const client = await connect(caller, wire, agent)
     await expect(client.send(HELLO).catch(codeAndReason)).resolves.toEqual(shown(caller, CODES.large))
     expect(asked(agent)).toHaveLength(1)

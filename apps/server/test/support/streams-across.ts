@@ -2,13 +2,12 @@ import { expect } from 'vitest'
 
 import type { RunningServer } from '../../src/server.ts'
 import { metric, PATIENT } from './nodes.ts'
-import type { Events } from './sse.ts'
-import { openEvents } from './sse.ts'
+import { SseClient } from '@signalbox/testkit/sse-client'
 
 /** Opens a stream of an agent's at a node. */
-export function openStream(base: string, id: string): Promise<Events> {
+export function openStream(base: string, id: string): Promise<SseClient> {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: {} })
-  return openEvents(`${base}/a2a/${id}`, { 'content-type': 'application/json' }, { method: 'POST', body })
+  return SseClient.open(`${base}/a2a/${id}`, { 'content-type': 'application/json' }, { method: 'POST', body })
 }
 
 export function inFlight(api: string, id: string): Promise<number> {
@@ -30,7 +29,7 @@ export async function openAcross(
   other: Addresses,
   id: string,
   { paused = false }: { readonly paused?: boolean } = {},
-): Promise<Events> {
+): Promise<SseClient> {
   for (;;) {
     const stream = await openStream(at.http, id)
     if (paused) stream.pause()
