@@ -54,7 +54,7 @@ test('A21 - a key file or a public URL that cannot be used stops the start', asy
   }
 })
 
-test("A20 - the registry shows an agent's card as it was registered, and the gateway's card agrees with it", async () => {
+test('A20 - the registry returns an agent card unchanged, and the card of the gateway matches it', async () => {
   const { http } = await serve({ connectors: { a2a: { cardKeysFile: cardKeysFile() } } })
   const signed = {
     signatures: [{ protected: 'a', signature: 'b' }],

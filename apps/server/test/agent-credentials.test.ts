@@ -61,7 +61,7 @@ async function shout03(base: string, agentId: string): Promise<unknown> {
   return JSON.stringify(answer).match(/HELLO/)?.[0]
 }
 
-test('A41 - agent credentials - a bearer token of the registration reaches the agent, and is shown nowhere', async () => {
+test('A41 - agent credentials - a registered bearer token reaches the agent, and no answer or log shows it', async () => {
   const agent = await guarded()
   const path = testFolder()
   const { http, api } = await serve({ ...withKey(), store: { path } })

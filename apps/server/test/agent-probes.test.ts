@@ -128,24 +128,28 @@ test('agent probes - an id that is made from a name replaces no other agent', as
   expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('agent_id')])
 })
 
-test('agent probes - one node probes, and another takes over when it stops', { timeout: 40_000 }, async () => {
-  const agent = await openSdkAgent()
-  const nats = await startNats()
-  const first = await serveNode(nats, { connectors: { a2a: { agentTtlSeconds: 3 } } })
-  const second = await serveNode(nats, { connectors: { a2a: { agentTtlSeconds: 3 } } })
-  await register(first.http.url, { agent_card_url: agent.cardUrl, agent_id: 'probed' })
-  await until(async () => (await listed(second.http.url)).length === 1)
-  const begin = performance.now()
-  await until(() => probes(agent).length >= 5)
-  // The registration, and then a probe in each second: two nodes would take half the time.
-  expect(performance.now() - begin).toBeGreaterThan(3_400)
-  await until(async () => (await statusOf(second.api.url, 'probed'))?.probe?.status === 'ok')
+test(
+  'agent probes - one node probes the agent; when it stops, another node continues',
+  { timeout: 40_000 },
+  async () => {
+    const agent = await openSdkAgent()
+    const nats = await startNats()
+    const first = await serveNode(nats, { connectors: { a2a: { agentTtlSeconds: 3 } } })
+    const second = await serveNode(nats, { connectors: { a2a: { agentTtlSeconds: 3 } } })
+    await register(first.http.url, { agent_card_url: agent.cardUrl, agent_id: 'probed' })
+    await until(async () => (await listed(second.http.url)).length === 1)
+    const begin = performance.now()
+    await until(() => probes(agent).length >= 5)
+    // The registration, and then a probe in each second: two nodes would take half the time.
+    expect(performance.now() - begin).toBeGreaterThan(3_400)
+    await until(async () => (await statusOf(second.api.url, 'probed'))?.probe?.status === 'ok')
 
-  await first.close()
-  const taken = probes(agent).length
-  await until(() => probes(agent).length >= taken + 3)
-  expect(await listed(second.http.url)).toEqual(['probed'])
-})
+    await first.close()
+    const taken = probes(agent).length
+    await until(() => probes(agent).length >= taken + 3)
+    expect(await listed(second.http.url)).toEqual(['probed'])
+  },
+)
 
 test(
   'agent probes - an agent whose card moves to another origin does not get its credentials there',

@@ -66,7 +66,7 @@ test('R8 - plain HTTP goes to the proxy in absolute form, with its credentials, 
   await expect.poll(() => proxy.sockets.size, { timeout: 20_000 }).toBe(0)
 })
 
-test("R8 - TLS goes through a tunnel of the proxy, and the certificate is still the agent's to show", async () => {
+test('R8 - TLS goes through a tunnel of the proxy, and the certificate of the agent is still checked', async () => {
   const proxy = await startForwardProxy()
   const agentProxyUrl = `http://${CREDENTIALS}@127.0.0.1:${proxy.port}`
   const port = await startTlsAgent()

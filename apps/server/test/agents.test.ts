@@ -189,7 +189,7 @@ test('A9 - CONNECTORSA2_A_MAX_SSE_IDLE_SECONDS ends a stream on which nothing ha
   await expect.poll(() => agent.asked.map(({ method }) => method)).toContain('stream_cancel')
 })
 
-test('agents - a shutdown ends streams politely, and lets a call in flight come to its end', async () => {
+test('agents - a shutdown ends streams with an event and finishes calls in flight', async () => {
   const server = await serve({ shutdownSeconds: 10 })
   const { http } = server
   const answering = Promise.withResolvers<void>()

@@ -175,7 +175,7 @@ test('S1 - a flood of refusals from many addresses is bounded', () => {
   expect(reported.at(-1)).toMatchObject({ address: 'others', count: 3_999 })
 })
 
-test('log - each request is a line with its caller, and none is when LOG_REQUESTS is off', async () => {
+test('log - each request is one line with its caller, unless LOG_REQUESTS is off', async () => {
   for (const requests of [true, false]) {
     const lines: string[] = []
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })

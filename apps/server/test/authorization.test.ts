@@ -97,7 +97,7 @@ test('S4, S1 - callers that share a connection, as behind a proxy, each have the
   expect(connections).toBe(1)
 })
 
-test('S4 - of a batch with one event that may not be sent, none is', async () => {
+test('S4 - a batch with one forbidden event sends no event', async () => {
   const { http } = await serve(governed({ channels: 'open' }))
   for (const route of ['send/event-store', 'queue/send', 'send/event']) {
     const events = ['open', 'closed'].map((subject) => Object.assign(JSON.parse(EVENT), { subject }))
@@ -129,7 +129,7 @@ test('S4 - tools that could do nothing for the caller are not shown', async () =
   expect(await shown('boss')).toEqual(TOOL_NAMES)
 })
 
-test('S4 - a subscription with wildcards needs the right to all that it can see', async () => {
+test('S4 - a wildcard subscription needs permission for every channel that it matches', async () => {
   const { http } = await serve(governed({ channels: 'orders.*' }))
   const status = async (route: string) => (await ce(http.url, 'GET', route)).status
   expect(await status('subscribe/events?channel=orders.>')).toBe(200)

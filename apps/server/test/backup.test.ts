@@ -42,7 +42,7 @@ async function contents({ broker }: Awaited<ReturnType<typeof serve>>): Promise<
   }
 }
 
-test('backup - of a server under load it has every message that was acknowledged before it began', async () => {
+test('backup - under load the copy has every message that was acknowledged before its start', async () => {
   const path = testFolder()
   const server = await serve({ store: { path } })
   const { queues, eventsStore } = server.broker.as({ clientId: 'producer' })
@@ -83,7 +83,7 @@ test('backup - of a server under load it has every message that was acknowledged
   expect(found.log.filter((text) => !queued.has(text))).toEqual([])
 }, 60_000)
 
-test('backup - of a stopped server; the store and the copy are stores afterwards', async () => {
+test('backup - a stopped server can be copied, and both the store and the copy start', async () => {
   const path = testFolder()
   const first = await serve({ store: { path } })
   await first.broker.as({ clientId: 'a' }).queues.send('work', { body: encodeText('x') })

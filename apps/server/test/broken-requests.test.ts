@@ -13,7 +13,7 @@ function cut(path: string, type = 'application/json'): string {
   return `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${type}\r\nContent-Length: 1000\r\n\r\n{"a":`
 }
 
-test('log - a client that breaks off is a debug line that says where, and no error', async () => {
+test('log - a client that disconnects early is a debug line with the place, and no error', async () => {
   const written: string[] = []
   const lines = () => written.map((line) => JSON.parse(line) as Record<string, unknown>)
   const log = pino(

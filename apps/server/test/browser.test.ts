@@ -60,7 +60,7 @@ function ordering(order: string): string {
 }
 
 describe.skipIf(!hasChromium)('in a real browser', () => {
-  test('SVC-4, ORIGIN-1, S6 - a page of an origin that is not trusted makes nothing happen at /mcp, whichever way it tries', async () => {
+  test('SVC-4, ORIGIN-1, S6 - no request of an untrusted page has an effect at /mcp', async () => {
     const { http } = await serve()
     const url = `${http.url}/mcp`
     const page = await openPage(EVIL)

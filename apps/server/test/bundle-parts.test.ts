@@ -35,7 +35,7 @@ test('bundle - modules that a start loads are in its part, and those that comman
   expect(await parts(['backup'])).toEqual({ server: 'server', routes: 'server', errors: 'common' })
 })
 
-test('bundle - a command that is no exception loads none of the part of the start', async () => {
+test('bundle - commands load no code that only the server needs', async () => {
   expect(await parts([])).toEqual({ server: 'server', routes: 'common', errors: 'common' })
 })
 

@@ -89,7 +89,7 @@ test('client certificates - the environment and contexts name the files, options
   expect(other).toMatchObject({ code: 5, stderr: expect.stringContaining('--ca-file') })
 })
 
-test('client certificates - the certificate of a context goes to its server only', async () => {
+test('client certificates - the certificate of a context is sent only to its server', async () => {
   const seen: unknown[] = []
   const { cert, key } = { cert: pem('server.crt'), key: pem('server.key') }
   const other = createServer({ cert, key, ca: pem('authority.crt'), requestCert: true, rejectUnauthorized: false })

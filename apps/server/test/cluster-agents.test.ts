@@ -112,7 +112,7 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     for (const { http } of nodes) await expect.poll(() => listed(http.url), PATIENT).toEqual(kept)
   })
 
-  test('R6, CL-12 - a node that comes later knows every agent when it is ready, from a history as long as they are many', async () => {
+  test('R6, CL-12 - a node that joins later knows every agent when it is ready, and reads a history as long as the number of agents', async () => {
     const nats = await startNats()
     const one = await serveNode(nats)
     const ids = Array.from({ length: 10 }, (_, i) => `a${i}`)
@@ -127,7 +127,7 @@ describe.skipIf(NATS_SERVER === undefined)('agents across nodes', () => {
     expect(page).toMatchObject({ ready: true })
   })
 
-  test('R9 - AgentMaxConcurrency is per serving node: two nodes have two calls under way, and refuse the next', async () => {
+  test('R9 - AgentMaxConcurrency applies to each serving node: two nodes have two calls in flight and refuse the next', async () => {
     const nodes = await serveNodes(2, { connectors: { a2a: { agentMaxConcurrency: 1 } } })
     const answering = Promise.withResolvers<void>()
     onTestFinished(() => answering.resolve())

@@ -71,7 +71,7 @@ test('command process - Ctrl-C ends a receive that waits with 130, SIGTERM with 
   }
 })
 
-test('command process - a reader that goes ends the command without a word, and keeps what was not read', async () => {
+test('command process - a reader that closes the pipe ends the command silently, and unread messages stay in the queue', async () => {
   const sb = connect(server.http.url)
   for (let n = 0; n < 300; n++) await sb.queue('long').send('x'.repeat(1000))
   const cli = new Cli(options('drain long'))
@@ -83,7 +83,7 @@ test('command process - a reader that goes ends the command without a word, and 
   await sb.close()
 })
 
-test('command process - a command loads no code of the server, and the server none of the commands', async () => {
+test('command process - commands load no code of the server', async () => {
   const preload = `
 import { registerHooks } from 'node:module'
 const files = []

@@ -164,7 +164,7 @@ test('commands - a missing or wrong token is exit code 4, on both listeners', as
   })
 })
 
-test('doctor - reports a server that is not reachable, is none, or has problems', async () => {
+test('doctor - reports a server that is unreachable, is not Signalbox, or has problems', async () => {
   const { run } = user()
   const nowhere = await run('doctor --url http://127.0.0.1:9')
   expect(nowhere).toMatchObject({

@@ -364,7 +364,7 @@ describe('mistakes', () => {
     ])
   })
 
-  test('configuration - an unknown key of a file stops the start, whichever it is', async () => {
+  test('configuration - any unknown key of a file stops the start', async () => {
     const file = yamlFile('http: { prot: 1 }\ntracing: { enable: true }\n__proto__: { x: 1 }\nhttp.port: 1\n')
     expect(await problemsOf(['--config', file])).toEqual([
       expect.stringMatching(/^http\.prot: unknown setting \(file .*\); did you mean http\.port\?/),
@@ -421,7 +421,7 @@ describe('mistakes', () => {
     expect(problems.join('\n')).not.toContain('hunter2')
   })
 
-  test('configuration - variables of the rest of the world are left alone', async () => {
+  test('configuration - variables of other programs are ignored', async () => {
     const { config } = await load([], {
       HTTP_PROXY: 'http://proxy:3128',
       API_KEY: 'x',

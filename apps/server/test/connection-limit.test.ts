@@ -122,7 +122,7 @@ test.runIf(process.platform === 'linux')(
   },
 )
 
-test('S8 - the limit is the one of the process; where the system says none there is none', async () => {
+test('S8 - the connection limit follows the limit on open files of the process, if there is one', async () => {
   expect(openFileLimit(file('Max open files            1024                4096                 files\n'))).toBe(1_024)
   expect(
     openFileLimit(file('Max open files            unlimited            unlimited            files\n')),

@@ -84,7 +84,7 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
     })
   }
 
-  test('console - an operator is asked again when the token expired, and comes back to the same place', async () => {
+  test('console - after the token expires an operator signs in again and returns to the same page', async () => {
     const opened = await open({ tokenSeconds: 2, refresh: false })
     const { as, page, console } = opened
     as.claims = { roles: ['Admin'] }
@@ -99,7 +99,7 @@ describe.skipIf(!hasChromium)('in a real browser', () => {
     expect(page.url()).toBe(`${console}#/audit?action=purge_queue`)
   }, 120_000)
 
-  test('console - with a refresh token the page renews its token, and asks nobody', async () => {
+  test('console - with a refresh token the page renews its token without a new sign-in', async () => {
     const opened = await open({ tokenSeconds: 8 })
     const { as, page, console, problems } = opened
     as.claims = { roles: ['Admin'] }

@@ -9,7 +9,7 @@ import { file, governed, policyText, replace } from './support/tokens.ts'
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
-test('console - / of the management listener leads browsers to the page, and nobody else', async () => {
+test('console - / of the management listener redirects browsers to the console, and no other client', async () => {
   const { api, http } = await serve()
   const redirected = await fetch(`${api.url}/`, { headers: BROWSER, redirect: 'manual' })
   expect([redirected.status, redirected.headers.get('location')]).toEqual([302, '/console/'])
@@ -72,7 +72,7 @@ test('MGMT-17 - every setting has its source, and no secret is shown', async () 
   expect(JSON.stringify(list)).not.toContain('aaaa')
 })
 
-test('MGMT-17 - those of a program that starts the server', async () => {
+test('MGMT-17 - settings of a program that mounts the server are listed too', async () => {
   const { api } = await serve({ maxBodyBytes: 1_048_576 })
   const { items } = await data<{ items: readonly Setting[] }>(`${api.url}/api/settings`)
   const of = (key: string) => items.find((one) => one.key === key)

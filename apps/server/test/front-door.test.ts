@@ -186,7 +186,7 @@ test('front door - a preflight gets the headers of the protocols that it asks fo
   )
 })
 
-test('front door - no answer may be taken for another type than it says', async () => {
+test('front door - every answer forbids browsers to guess another content type', async () => {
   const { http, api } = byDefault()
   const answers = [
     await ask(`${http.url}/mcp`, JSON_TYPE, 'POST', ping),
@@ -200,7 +200,7 @@ test('front door - no answer may be taken for another type than it says', async 
   expect(answers.map(({ headers }) => headers['x-content-type-options'])).toEqual(answers.map(() => 'nosniff'))
 })
 
-test('front door - limits of the configuration file hold anew when it changes, and a bad file changes nothing', async () => {
+test('front door - changed limits of the configuration file apply at once; an invalid file changes nothing', async () => {
   const path = join(testFolder(), 'signalbox.yaml')
   const write = (limit: string) => replace(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
   write('0')
@@ -222,7 +222,7 @@ test('front door - limits of the configuration file hold anew when it changes, a
   expect(await Promise.all([status(), status(), status(), status()])).toContain(429)
 })
 
-test('front door - one caller has so many channels, waiting commands and agents, and others have theirs', async () => {
+test('front door - each caller has its own limit on channels, waiting commands and agents', async () => {
   const keys = issuer()
   const caller = { channels: 3, waitingRequests: 1, agents: 1 }
   const { http, api } = await serve({ ...trusting(keys), limits: { caller } })

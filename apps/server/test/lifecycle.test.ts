@@ -95,7 +95,7 @@ test('M3 - SIGTERM ends a long poll with an empty result, and event streams poli
   expect(result.content[0]).toMatchObject({ text: '[]' })
 })
 
-test('lifecycle - a call in flight is finished, and no other begins meanwhile', async () => {
+test('lifecycle - a shutdown finishes calls in flight and accepts no new ones', async () => {
   const server = await serve({ shutdownSeconds: 20 })
   const { promise: asked, resolve: tellAsked } = Promise.withResolvers<void>()
   const { promise: answer, resolve: giveAnswer } = Promise.withResolvers<void>()

@@ -69,7 +69,7 @@ test('log - lines of several loggers keep their order, and a fatal one is on its
   expect([...output.matchAll(/"msg":"(\w+)"/g)].map(([, text]) => text)).toEqual(['one', 'two', 'three'])
 })
 
-test('log - more than fits is written at once', async () => {
+test('log - a full buffer is written at once', async () => {
   const code = `for (let i = 0; i < 10_000; i++) log.info('line ' + i)\nprocess.kill(process.pid, 'SIGKILL')`
   const output = await outputOf('json', code)
   expect(output.length).toBeGreaterThan(500_000)

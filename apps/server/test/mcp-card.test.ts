@@ -47,7 +47,7 @@ test('M28 - the catalog leads to the card, and the card to the endpoint', async 
   expect(await (await newest!.connect(card.remotes[0].url)).tools()).toHaveLength(TOOL_NAMES.length)
 })
 
-test('M28 - with PUBLIC_URL the documents name it, whatever host the request has', async () => {
+test('M28 - documents contain PUBLIC_URL and never the Host of the request', async () => {
   const { http } = await serve({ publicUrl: 'https://broker.example/base/' })
   const catalog = await fetch(http.url + CATALOG)
   expect(await catalog.json()).toMatchObject({

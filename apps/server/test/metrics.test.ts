@@ -236,7 +236,7 @@ test('A14 - requests to agents are counted by agent, method, status and code; al
   expect(series['broker_channels']).toBe(0)
 })
 
-test("A14 - an agent's series go when it goes, and a request that ends later does not bring them back", async () => {
+test('A14 - the metrics of an agent disappear with it, and a request that ends later does not restore them', async () => {
   const { http, api } = await serve()
   const released = Promise.withResolvers<void>()
   const agent = await startAgent(async ({ method }, response) => {

@@ -40,7 +40,7 @@ function problemOf(
   return Compile(schema).Check(body) ? undefined : `${name} ${status}: ${JSON.stringify(body)}`
 }
 
-test('MGMT-14 - the answers of a real server are those of the document', async () => {
+test('MGMT-14 - answers of a real server match the OpenAPI document', async () => {
   const { http, api } = await serve()
   const document = (await (await fetch(`${api.url}/openapi.json`)).json()) as Document
   const problems: string[] = []

@@ -100,7 +100,7 @@ test('S4 - a stream that its agent has not opened yet is refused, and the agent 
   await expect.poll(() => agent.gone.length, { timeout: 20_000 }).toBe(1)
 })
 
-test('S4 - a stream whose client takes nothing is cut off when it may not be had any more', async () => {
+test('S4 - a stream whose client does not read is disconnected when the policy forbids it', async () => {
   const { base, alice, bob, forbid, activeStreams } = await governed()
   let pushed = 0
   const event = `event: task.artifact\ndata: {"type":"artifact","payload":"${'x'.repeat(65_536)}"}\n\n`
@@ -167,7 +167,7 @@ test('S4 - subscriptions at /ce that are no longer allowed end with the reason, 
   expect(await staying[0]?.next()).toMatchObject({ event: 'message' })
 })
 
-test('S4 - long polls that are not allowed any more end with the refusal, and take nothing', async () => {
+test('S4 - a long poll that a new policy forbids ends with an error and consumes no message', async () => {
   const { base, alice, bob, forbid, denials } = await governed()
   const receive = { name: 'queue_receive', arguments: { channel: 'orders', max_messages: 1, wait_timeout_seconds: 60 } }
   const byTool = rpc(base, 'tools/call', receive, alice)
@@ -194,7 +194,7 @@ test('S4 - long polls that are not allowed any more end with the refusal, and ta
   expect(await denials()).toContain('{action="receive",pattern="queues"} 3')
 })
 
-test('S3, S4 - streams without a channel stay: the stream of /mcp, and the monitor, which depends on roles', async () => {
+test('S3, S4 - a new policy ends neither the stream of /mcp nor the monitor, which depend on no channel', async () => {
   const { base, api, alice, forbid } = await governed()
   const mcp = await SseClient.open(`${base}/mcp`, alice)
   const monitor = new WebSocket(`${api.replace('http', 'ws')}/api/monitor`)

@@ -81,7 +81,7 @@ test('AUDIT-2 - policies, keys and certificates that are read again', async () =
     .toMatchObject({ detail: expect.stringContaining('rule 0') })
 }, 60_000)
 
-test('AUDIT-2 - each event of the protection is one entry, or is counted elsewhere', () => {
+test('AUDIT-2 - each security event is one audit entry, or a metric', () => {
   const events: readonly SecurityEvent[] = [
     { kind: 'keys.reloaded' },
     { kind: 'keys.failed', reason: 'down' },

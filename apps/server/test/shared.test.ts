@@ -192,7 +192,7 @@ async function listener(timeouts: Timeouts): Promise<string> {
   return (await listen(sharedServer.server, 'http', { host: '127.0.0.1', port: 0 })).url
 }
 
-test('timeouts - a connection on which nothing more is asked is closed, and so is one on which nothing ever was', async () => {
+test('timeouts - idle connections are closed, before and after their first request', async () => {
   const base = await listener({ headersMs: 1_000, requestMs: 2_000, keepAliveMs: 300 })
   const silent = new RawConnection(base)
   const used = new RawConnection(base)
@@ -201,7 +201,7 @@ test('timeouts - a connection on which nothing more is asked is closed, and so i
   expect(used.received).toMatch(/^HTTP\/1\.1 200 /)
 })
 
-test('timeouts - a client that is slow to send is cut off, one that waits for an answer is not', async () => {
+test('timeouts - a client that sends too slowly is disconnected; one that waits for an answer stays connected', async () => {
   const base = await listener({ headersMs: 500, requestMs: 600, keepAliveMs: 5_000 })
   const silent = new RawConnection(base)
   const halfHead = new RawConnection(base)

@@ -44,7 +44,7 @@ async function logged(security: object): Promise<{ server: RunningServer; lines:
   return { server, lines: () => written.map((line) => JSON.parse(line) as Record<string, unknown>) }
 }
 
-test('S8 - with a certificate the shared listener speaks TLS, the management listener stays as it is', async () => {
+test('S8 - with a certificate the shared listener uses TLS, and the management listener does not', async () => {
   const { http, api } = await serve({ security: TLS })
   expect(http.url).toMatch(/^https:\/\/127\.0\.0\.1:[0-9]+$/)
   expect(api.url).toMatch(/^http:/)
@@ -104,7 +104,7 @@ test('S8 - with mutual TLS only clients with a certificate of the authority are 
   expect(lines().filter(({ path }) => path === '/ping')).toEqual([])
 })
 
-test('S8 - mutual TLS takes the place of no token', async () => {
+test('S8 - a client certificate does not replace a token', async () => {
   const { http } = await serve({ security: MTLS, authentication: { enable: true, keyFile: file(issuer().pem) } })
   const answer = await fetchTls(`${http.url}/mcp`, tlsClient(CLIENT), PING)
   expect(answer.text).toContain('"code":-32010')
@@ -192,7 +192,7 @@ test('S8 - the settings of the management listener are named in its own messages
   })
 })
 
-test('S8 - a client that does not come to the end of its handshake is cut off', async () => {
+test('S8 - a client that does not finish its TLS handshake is disconnected', async () => {
   const tls = openTls({ ...TLS, caFile: '' }, { log: pino({ level: 'silent' }), notify: () => {}, handshakeMs: 500 })
   const server = tls?.createServer({}, (_request, response) => void response.end('ok'))
   await new Promise<void>((resolve) => server?.listen(0, '127.0.0.1', resolve))

@@ -92,7 +92,7 @@ test.each([
   ['http://127.0.0.1:9/', false],
   ['http://localhost:9/', false],
   ['https://id.example.invalid/', false],
-])('S1 - whether keys are fetched without TLS from elsewhere is told: %s', async (jwksUrl, told) => {
+])('S1 - the start warns if keys are fetched from another machine without TLS: %s', async (jwksUrl, told) => {
   const found = await warnings({ authentication: { enable: true, jwksUrl } })
   expect(found.some((text) => text.startsWith('keys are fetched without TLS'))).toBe(told)
 })

@@ -38,7 +38,7 @@ describe('channel names', () => {
     expect(channelNameProblem(name)).toBe(problem)
   })
 
-  test('C1 - a pattern may hold * anywhere and > at its end only', () => {
+  test('C1 - a pattern may contain * anywhere, and > only at its end', () => {
     expect(subscriptionPatternProblem('a.*.b.>')).toBeUndefined()
     expect(subscriptionPatternProblem('>.a')).toBe('the wildcard > is not its last part')
   })

@@ -13,7 +13,7 @@ test('broker errors - the check recognizes them, and only them, by code too', ()
   expect(others.filter((other) => isBrokerError(other))).toEqual([])
 })
 
-test('broker errors - one of another copy of the package is one too', async () => {
+test('broker errors - recognizes errors from a second copy of the package', async () => {
   // The query makes it a module apart.
   const copy: string = '../src/errors.ts?copy'
   const { BrokerError: Other }: { BrokerError: typeof BrokerError } = await import(copy)

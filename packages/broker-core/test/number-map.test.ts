@@ -38,7 +38,7 @@ test('number map - any order of set and delete leaves the entries of a Map', () 
   )
 })
 
-test('number map - it grows and shrinks with its entries', () => {
+test('number map - memory grows and shrinks with the entries', () => {
   const map = new NumberMap<{ readonly n: number }>()
   for (let n = 0; n < 20_000; n++) map.set(n, { n })
   for (let n = 0; n < 20_000; n += 1) if (n % 1_000 !== 0) map.delete(n)

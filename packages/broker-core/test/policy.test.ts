@@ -85,7 +85,7 @@ describe('S4 - reading a policy', () => {
 })
 
 describe('S4 - decisions', () => {
-  test('S4 - the first rule that matches decides, and where none does it is denied', () => {
+  test('S4 - the first matching rule decides; without a match the action is denied', () => {
     const authorization = new Authorization(
       policy(
         { channels: 'orders.secret', effect: 'deny' },
@@ -186,7 +186,7 @@ describe('S4 - any policy', () => {
     effect: fc.constantFrom('allow', 'deny'),
   })
   const rules = fc.array(rule, { maxLength: 5 })
-  test('S4 - the decision is that of the first match', () => {
+  test('S4 - the first matching rule decides', () => {
     fc.assert(
       fc.property(rules, name, (list, channel) => {
         const first = list.find(
@@ -218,7 +218,7 @@ describe('S4 - any policy', () => {
     expect(allowed).toBeGreaterThan(50)
   })
 
-  test('S4 - where nothing may be allowed, nothing is', () => {
+  test('S4 - without an allow rule every action is denied', () => {
     let nothing = 0
     fc.assert(
       fc.property(rules, fc.array(name, { minLength: 5, maxLength: 20 }), (list, channels) => {

@@ -56,7 +56,7 @@ describe('routing table', () => {
     expect(new Routing(parseRoutingTable([])).active).toBe(false)
   })
 
-  test('routing table - it can be replaced', () => {
+  test('routing table - a new table replaces the rules at once', () => {
     const routing = new Routing()
     const table = parseRoutingTable([{ key: 'a', routes: 'queues:b' }])
     routing.replace(table)

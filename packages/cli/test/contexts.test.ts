@@ -46,7 +46,7 @@ test('contexts - are saved for the user alone, listed without tokens, used and r
   })
 })
 
-test('contexts - the token of a context goes to its server only, and warns of a file that others can read', async () => {
+test('contexts - the token of a context is sent only to its server; a file that others can read is reported', async () => {
   const seen: (string | undefined)[] = []
   const listener = createServer((request, response) => {
     seen.push(request.headers.authorization)

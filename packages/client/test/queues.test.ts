@@ -20,7 +20,7 @@ function client(options: ConnectOptions = {}): Signalbox {
   return sb
 }
 
-test('queues - data arrives as it was sent: JSON, text, bytes, and none', async () => {
+test('queues - data arrives unchanged: JSON, text, bytes and an empty body', async () => {
   const queue = client({ source: '/shop' }).queue('forms')
   const bytes = Uint8Array.of(0, 255, 1)
   for (const data of [{ n: 1, list: [null, 'ä'] }, 'text', '{"not":"parsed"}', bytes, 7, undefined])

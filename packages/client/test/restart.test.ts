@@ -58,7 +58,7 @@ test('restart - a projection handles every event once and in order when the serv
   expect(checkpoint).toBe(NUMBERS.length)
 })
 
-test('restart - a reader of a store continues where it was', async () => {
+test('restart - a reader of an events store continues at its position', async () => {
   const sb = client()
   const store = sb.store<number>('history')
   const seen: number[] = []

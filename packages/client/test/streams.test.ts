@@ -195,7 +195,7 @@ test('requests - a command is executed or rejected, and several run at the same 
   expect(new Set(seen)).toEqual(new Set(['left', 'right']))
 })
 
-test('requests - a closing client sends the answers under way', async () => {
+test('requests - a client that closes still sends answers in flight', async () => {
   const responder = connect(server.url)
   const begun = new Gate()
   await responder.answer('queries', 'slow', async (_data, { signal }) => {

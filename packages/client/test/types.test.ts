@@ -45,7 +45,7 @@ test('types - received data that does not match the schema fails as a handler do
   expect(errors).toMatchObject([{ code: 'DATA_INVALID', problems: [{ name: 'image' }] }])
 })
 
-test('types - the schema of a query is that of its reply', async () => {
+test('types - the schema of a query describes its reply', async () => {
   const sb = await serve()
   await sb.answer('queries', 'price', ({ sku }) => (sku === 'a' ? { price: 1 } : 'none'), {
     schema: z.object({ sku: z.string() }),

@@ -63,7 +63,7 @@ test('worker - the lease is renewed while the handler runs', async () => {
   expect(await queue.peek()).toEqual([])
 })
 
-test('worker - a message whose handler failed comes again after the delay', async () => {
+test('worker - a message whose handler failed is redelivered after the delay', async () => {
   const errors: unknown[] = []
   const queue = client().queue('flaky')
   await queue.send('work')

@@ -60,7 +60,7 @@ const KEPT_BACK = {
   x_anything: 'x',
 }
 
-test("A5, GW-4, GW-5 - headers: the caller's headers reach the agent, as tags too; those of the broker and of this hop do not", async () => {
+test('A5, GW-4, GW-5 - headers: headers of the caller reach the agent, also as tags; broker and hop-by-hop headers do not', async () => {
   const { host, agent } = await openWithAgent()
   const kept = {
     'X-Trace': 'a b',
@@ -124,7 +124,7 @@ test('A5 - headers: two hundred of them, repeated ones and odd bytes arrive', as
   expect(headers).toMatchObject({ 'x-twice': '1, 2', 'x-latin': 'caf\u00e9', constructor: 'c' })
 })
 
-test('A5 - headers: line ends and other things that HTTP cannot carry inject nothing, wherever they come from', async () => {
+test('A5 - headers: line ends and other characters that HTTP forbids inject no header', async () => {
   const { host, agent } = await openWithAgent()
   const { body } = await host.requests.request('agent-1', Buffer.from(messageSend()), {
     caller: { clientId: 'tester' },

@@ -79,7 +79,7 @@ function by(answer: { readonly result?: unknown }): string {
   return typeof result === 'object' && result !== null && 'by' in result ? String(result.by) : 'none'
 }
 
-test('A28 - instances: calls go to the instance with the fewest under way', async () => {
+test('A28 - instances: a call goes to the instance with the fewest calls in flight', async () => {
   const host = await openGateway()
   const agents = await threeInstances(host)
   const found: string[] = []
@@ -138,7 +138,7 @@ test('A28 - instances: a call is sent again only if nothing was sent, and once',
   })
 })
 
-test('A28 - instances: one that leaves gets no further calls, and finishes those under way', async () => {
+test('A28 - instances: an instance that leaves finishes its calls and gets no new ones', async () => {
   const host = await openGateway()
   const agents = await threeInstances(host)
   const a = agents.get('a')
@@ -156,7 +156,7 @@ test('A28 - instances: one that leaves gets no further calls, and finishes those
   expect(await host.call('echo', {}, 'ping')).toMatchObject({ error: { code: -32002 } })
 })
 
-test('A29 - instances: what follows a task goes to the instance that began it', async () => {
+test('A29 - instances: later calls about a task go to the instance that started it', async () => {
   const host = await openGateway()
   await threeInstances(host)
   for (let i = 0; i < 6; i++) {
@@ -215,7 +215,7 @@ test('A29 - instances: for a task that no node remembers, the instances are aske
   expect(await host.call('echo', { id: 'known' }, 'tasks/get')).toMatchObject({ error: { code: -32001 } })
 })
 
-test('A29 - instances: a task that nobody knows is not found, also if an instance cannot be reached', async () => {
+test('A29 - instances: a task that no instance knows is not found, even if an instance is unreachable', async () => {
   const host = await openGateway()
   const agents = await threeInstances(host)
   await agents.get('b')?.close()
@@ -260,7 +260,7 @@ test('A29 - instances: a context that an instance has named stays with it', asyn
   }
 })
 
-test('A29 - instances: the newest task comes first although most of a page of one instance was listed before', async () => {
+test('A29 - instances: lists over several instances are sorted by time, newest first', async () => {
   const host = await openGateway()
   // The first has the three newest tasks, then each in turn.
   const times = { a: [20, 19, 18, 16, 14, 12], b: [17, 15, 13, 11, 10, 9] }

@@ -100,7 +100,7 @@ test('A40 - isolation: without authentication, or with off, nothing is recorded 
   }
 })
 
-test('A40 - isolation: a task stays with the caller that began it, whoever gets an answer with its id later', async () => {
+test('A40 - isolation: a task belongs to the caller that started it, even if another caller receives its id', async () => {
   const { host, agent } = await openWith(result('{"kind":"task","id":"t","status":{"state":"completed"}}'))
   for (const clientId of ['alice', 'bob']) await (await post(host, clientId, 'message/send', {})).text()
   const get = async (clientId: string): Promise<unknown> =>

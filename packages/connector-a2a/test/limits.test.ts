@@ -38,7 +38,7 @@ test('OUT-5, A3, LIMIT-3 - concurrency: of 101 calls to a slow agent exactly 100
   expect(host.finished.filter(({ errorCode }) => errorCode === '-32603')).toHaveLength(1)
 })
 
-test('A12, R9 - concurrency: calls that are still under way count when their agent is registered anew', async () => {
+test('A12, R9 - concurrency: calls in flight still count after their agent registers again', async () => {
   const host = await openGateway({ agentMaxConcurrency: 2 })
   const waiting: (() => void)[] = []
   const agent = await startAgent((_asked, response) => waiting.push(() => json(response, '"done"')))

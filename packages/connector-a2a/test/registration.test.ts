@@ -7,7 +7,7 @@ import { json, result, startAgent } from './agents.ts'
 import { openGateway } from './gateway-host.ts'
 
 test(
-  'GW-8 - registration: an agent is served from the moment it is registered, at its newest url, until it goes',
+  'GW-8 - registration: an agent can be called at its latest url from its registration until its deregistration',
   { timeout: 60_000 },
   async () => {
     const host = await openGateway()

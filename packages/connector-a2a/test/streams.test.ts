@@ -112,7 +112,7 @@ test('A7, GW-10 - streams: GET asks the agent by a message/stream made from the 
   expect(await late.json()).toMatchObject({ id: null, error: { code: -32001 } })
 })
 
-test('A12, LIMIT-3 - streams: they count towards the concurrency of their agent for as long as they are open', async () => {
+test('A12, LIMIT-3 - streams: an open stream counts as a call in flight of its agent', async () => {
   const host = await openGateway({ agentMaxConcurrency: 2 })
   const agent = await startAgent(opens)
   await host.register('agent-1', agent.url)

@@ -126,7 +126,7 @@ test('CE-11 - answers across nodes: without the system handle an answer counts a
   expect(await one.system.channels.list({ pattern: '_AGENTS_.' })).toEqual([])
 })
 
-test('CE-11 - answers across nodes: a node that shuts down takes them for the requests that are under way', async () => {
+test('CE-11 - answers across nodes: a node that shuts down accepts answers to requests in flight', async () => {
   const one = await openCe({ relays: true })
   const two = await openOther(one, { system: one.system })
   const stream = await one.subscribe('commands?channel=c')

@@ -64,7 +64,7 @@ test('limits - an event over the limit of depth, keys or attributes is refused b
   })
 })
 
-test('limits - of a large event at most a megabyte is parsed at once, and data that is not JSON is refused', async () => {
+test('limits - a large event is parsed at most a megabyte at a time; data that is not JSON is refused', async () => {
   const { post, base } = await openCe()
   const parse = vi.spyOn(JSON, 'parse')
   onTestFinished(() => parse.mockRestore())

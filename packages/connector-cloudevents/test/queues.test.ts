@@ -20,7 +20,7 @@ function ids({ data }: { data: Loose }): string[] {
   return data.messages.map((message: Loose) => message.event.id)
 }
 
-test('CE-12 - queues: a destructive receive removes the messages that it returns, a peek none', async () => {
+test('CE-12 - queues: receive removes the messages that it returns; peek removes none', async () => {
   const server = await openCe({ settleGraceMs: 0 })
   const { post, user } = server
   await fill(server, 'q', 5)

@@ -68,7 +68,7 @@ test('CE-10, CE-11, CE-22 - requests: an MCP client is answered by a subscriber 
   expect(connector.pendingRequests()).toBe(0)
 })
 
-test('CE-10 - requests: a rejection becomes isError, and silence a time-out, for an MCP client', async () => {
+test('CE-10 - requests: an MCP client sees a rejection as isError and a missing answer as a time-out', async () => {
   const { base, post, subscribe, connector } = await openCe()
   const mcp = await mcpClient(base)
   for (const [type, tool] of [
@@ -238,7 +238,7 @@ test('CE-11, CE-18 - requests: no wait remains when the requester or the subscri
   await until(async () => (await user.channels.info('queries', 'q')).subscribers === 0)
 })
 
-test('CE-11 - requests: those under way at shutdown can still be answered', async () => {
+test('CE-11 - requests: requests in flight at shutdown can still be answered', async () => {
   const { post, subscribe, connector } = await openCe()
   const stream = await subscribe('commands?channel=c')
   const command = post('send/command?channel=c', event())
@@ -283,7 +283,7 @@ test('CE-11 - requests: one member of each group gets it, and the first answer c
   expect(members.map(({ waiting }) => waiting.length)).toEqual([0, 0])
 })
 
-test('CE-15 - streams: a command or query under way keeps its stream from being idle', async () => {
+test('CE-15 - streams: a stream with a command or query in flight is not idle', async () => {
   const { post, subscribe } = await openCe({ maxSseIdleSeconds: 1 })
   const stream = await subscribe('commands?channel=c')
   const command = post('send/command?channel=c', event())
@@ -294,7 +294,7 @@ test('CE-15 - streams: a command or query under way keeps its stream from being 
   await stream.ended
 })
 
-test('CE-11 - late answers: one that comes soon after its subscriber closed the stream is taken, once', async () => {
+test('CE-11 - late answers: an answer shortly after its stream closed is accepted once', async () => {
   const { post, subscribe, connector } = await openCe()
   const stream = await subscribe('queries?channel=q')
   const query = post('send/query?channel=q', event())

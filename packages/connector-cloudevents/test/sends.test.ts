@@ -4,7 +4,7 @@ import { event, openCe } from './ce-server.ts'
 
 const BATCH = { 'content-type': 'application/cloudevents-batch+json' }
 
-test('CE-9 - sends: each is 202 and says where the event went', async () => {
+test('CE-9 - sends: each send returns 202 and the channel of the event', async () => {
   const { post, user } = await openCe()
   const sent = await post('send/event', event({ subject: 'orders' }))
   expect(sent).toMatchObject({

@@ -153,7 +153,7 @@ test('CE-13 - events: random patterns match random channels as the reference say
   )
 })
 
-test('CE-15 - streams: they begin with a comment, keep alive, and end when nothing comes', async () => {
+test('CE-15 - streams: a stream starts with a comment, sends keepalives and ends after the idle time', async () => {
   const { subscribe, user, connector } = await openCe({ keepAliveMs: 30, maxSseIdleSeconds: 1 })
   const stream = await subscribe('events?channel=c')
   await until(() => stream.comments.length >= 2)
@@ -191,7 +191,7 @@ function timers(): number {
   return process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
 }
 
-test('CE-18 - streams: a client that goes leaves nothing behind', async () => {
+test('CE-18 - streams: a client that disconnects leaves no subscription, timer or connection', async () => {
   const { subscribe, connector, user, connections } = await openCe()
   const before = timers()
   const routes = [

@@ -26,7 +26,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: Math.max(to - from + 1, 0) }, (_, i) => from + i)
 }
 
-test('CE-14 - events store: a subscription begins where it is asked to, and ids are sequences', async () => {
+test('CE-14 - events store: a subscription starts at the requested position, and event ids are sequences', async () => {
   const server = await openCe()
   const { subscribe, user } = server
   const start = (type: number, value?: string | number) =>

@@ -219,7 +219,7 @@ describe('errors', () => {
     'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/events': {} } },
   }
 
-  test('M29 - the codes are those of SEP-3415 for clients that declare it', async () => {
+  test('M29 - clients that declare SEP-3415 get its error codes', async () => {
     const host = await startEventHost()
     const unknown = { name: 'no.such' }
     expect((await host.ask('events/poll', unknown)).error?.code).toBe(-32011)

@@ -176,7 +176,7 @@ describe('streams', () => {
     expect(host.failures).toEqual([])
   })
 
-  test('M29 - a reader that does not read keeps no more than the buffer of a stream', async () => {
+  test('M29 - a client that does not read keeps at most the buffer of one stream in memory', async () => {
     const host = await startEventHost()
     const reader = await host.stream(ORDERS)
     await reader.next()

@@ -76,7 +76,7 @@ test('fetch handler - a GET stream is open until the host cancels it, or the han
   expect(mcp.openStreams()).toBe(0)
 })
 
-test('fetch handler - the messages of an answer that the host drops come back', async () => {
+test('fetch handler - messages of an answer that the host drops are redelivered', async () => {
   const { broker, user } = await startHost()
   await using mcp = createMcpFetchHandler(broker)
   await user.queues.send('q', { body: Buffer.from('kept') })

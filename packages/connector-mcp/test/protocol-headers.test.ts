@@ -100,7 +100,7 @@ describe('M2 sessions', () => {
   })
 
   test.each(['never-handed-out', '!', '~'.repeat(256)])(
-    'M2 - the id %s is accepted and echoed, whoever gave it out',
+    'M2 - any valid session id is accepted and echoed: %s',
     async (id) => {
       const answer = await host.post(PING, { 'MCP-Session-Id': id })
       expect(answer.status).toBe(200)

@@ -118,35 +118,38 @@ describe('M5 disconnects', () => {
   test.each([
     ['agent_send', { message: 'dropped' }],
     ['agent_query', { method: 'tasks/get' }],
-  ])('M5 - what no virtual subscriber has taken is dropped when its client goes away: %s', async (tool, args) => {
-    const directory = Promise.withResolvers<TestAgentDirectory>()
-    const agents: AgentDirectory = {
-      list: () => Promise.resolve([]),
-      get: async (agentId) => (await directory.promise).get(agentId),
-      request: async (...request) => (await directory.promise).request(...request),
-    }
-    const host = await startHost({ agents })
-    const card = { agent_id: 'a1', name: 'A' }
-    const registered = new TestAgentDirectory(host.system)
-    await registered.register(card)
-    directory.resolve(registered)
-    const connection = await RawConnection.open(host.port)
-    const params = { name: tool, arguments: { agent_id: 'a1', ...args }, _meta: { progressToken: 1 } }
-    connection.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
-    await connection.until('waiting for')
-    connection.kill()
-    expect(await host.finished((event) => event.tool === tool)).toMatchObject({ outcome: 'disconnected' })
-    const seen: string[] = []
-    await registered.serve(card, ({ envelope }) => {
-      seen.push(envelope)
-      return { body: '{"jsonrpc":"2.0","id":1,"result":{}}' }
-    })
-    await host.call('agent_send', { agent_id: 'a1', message: 'delivered' })
-    expect(seen).toEqual([expect.stringContaining('delivered')])
-    expect(host.failures).toEqual([])
-  })
+  ])(
+    'M5 - a request that no virtual subscriber took is dropped when its client disconnects: %s',
+    async (tool, args) => {
+      const directory = Promise.withResolvers<TestAgentDirectory>()
+      const agents: AgentDirectory = {
+        list: () => Promise.resolve([]),
+        get: async (agentId) => (await directory.promise).get(agentId),
+        request: async (...request) => (await directory.promise).request(...request),
+      }
+      const host = await startHost({ agents })
+      const card = { agent_id: 'a1', name: 'A' }
+      const registered = new TestAgentDirectory(host.system)
+      await registered.register(card)
+      directory.resolve(registered)
+      const connection = await RawConnection.open(host.port)
+      const params = { name: tool, arguments: { agent_id: 'a1', ...args }, _meta: { progressToken: 1 } }
+      connection.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }, { Accept: 'text/event-stream' })
+      await connection.until('waiting for')
+      connection.kill()
+      expect(await host.finished((event) => event.tool === tool)).toMatchObject({ outcome: 'disconnected' })
+      const seen: string[] = []
+      await registered.serve(card, ({ envelope }) => {
+        seen.push(envelope)
+        return { body: '{"jsonrpc":"2.0","id":1,"result":{}}' }
+      })
+      await host.call('agent_send', { agent_id: 'a1', message: 'delivered' })
+      expect(seen).toEqual([expect.stringContaining('delivered')])
+      expect(host.failures).toEqual([])
+    },
+  )
 
-  test('M5 - a command that its subscriber holds keeps none of its body in memory', async () => {
+  test('M5 - a command in flight does not keep its body in memory', async () => {
     const host = await startHost()
     const taken = Promise.withResolvers<void>()
     const subscription = await host.user.commands.subscribe('work', {}, () => {
@@ -273,7 +276,7 @@ describe('M13 tool timeout', () => {
     expect(resultText(await pending)).toBe('[]')
   })
 
-  test('M13 - calls that come while another is under way have their own time', async () => {
+  test('M13 - calls at the same time have separate time-outs', async () => {
     const listed = Promise.withResolvers<readonly []>()
     const host = await startHost({ agents: slowDirectory(listed.promise), toolTimeoutSeconds: 0.5 })
     const answers = await Promise.all([

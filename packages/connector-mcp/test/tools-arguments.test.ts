@@ -103,7 +103,7 @@ describe('M7 - arguments are strict', () => {
     },
   )
 
-  test.each(cases)('$tool takes null for $argument as none, unless it is required', async ({ tool, argument }) => {
+  test.each(cases)('$tool treats null for an optional $argument as absent', async ({ tool, argument }) => {
     const args = { ...VALID[tool], [argument]: null }
     const required = toolNamed(bench.tools, tool).definition.inputSchema.required ?? []
     if (!required.includes(argument)) {
@@ -278,7 +278,7 @@ describe('M7 - arguments are strict', () => {
     expect(await bench.engine.channels.info('queues', 'half')).toBeUndefined()
   })
 
-  test('agent_query refuses a deadline that is none', async () => {
+  test('agent_query refuses a deadline that is not a positive number', async () => {
     for (const timeout of [0, -1, '5', null, {}]) {
       const args = { agent_id: 'echo', method: 'tasks/get', params: { configuration: { timeout } } }
       const error = await bench.refused('agent_query', args)

@@ -43,7 +43,7 @@ describe('tools - channel_list', () => {
     }
   })
 
-  test('TOOL-22 - no arguments at all are none', async () => {
+  test('TOOL-22 - a call without arguments lists all channels', async () => {
     expect(JSON.parse((await bench.call('channel_list', undefined)).text)).toHaveLength(6)
   })
 

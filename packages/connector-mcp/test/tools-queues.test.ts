@@ -34,7 +34,7 @@ describe('tools - queue_send', () => {
     expect((await bench.engine.channels.info('queues', 'delayed'))?.queue).toMatchObject({ waiting: 0, delayed: 1 })
   })
 
-  test('TOOL-2 - a delayed message comes once its time is there', async () => {
+  test('TOOL-2 - a delayed message is delivered after its delay', async () => {
     const sent = Date.now()
     await bench.call('queue_send', { channel: 'delayed.shortly', body: 'soon', delay_seconds: 1 })
     const args = { channel: 'delayed.shortly', max_messages: 1, wait_timeout_seconds: 60 }
@@ -177,14 +177,14 @@ describe('tools - queue_receive', () => {
     expect(bodies(await bench.json('queue_receive', { channel: 'three', max_messages: 2 }))).toEqual(['c'])
   })
 
-  test('TOOL-7, M9 - waits for a first message and returns as soon as it is there', async () => {
+  test('TOOL-7, M9 - waits for the first message and returns as soon as it arrives', async () => {
     const waiting = bench.json('queue_receive', { channel: 'soon', max_messages: 10, wait_timeout_seconds: 60 })
     await expect.poll(() => bench.progress).toContain('waiting for a message in queue "soon"')
     await bench.call('queue_send', { channel: 'soon', body: 'here' })
     expect(bodies(await waiting)).toEqual(['here'])
   })
 
-  test('TOOL-8 - an empty array, and nothing to settle, when nothing comes or the queue does not exist', async () => {
+  test('TOOL-8 - an empty or unknown queue returns an empty array with nothing to acknowledge', async () => {
     const args = { channel: 'nowhere', max_messages: 1, wait_timeout_seconds: 1 }
     const { text, isError, settlement } = await bench.call('queue_receive', args)
     expect({ text, isError, settlement }).toEqual({ text: '[]', isError: false, settlement: undefined })
@@ -202,7 +202,7 @@ describe('tools - queue_receive', () => {
     expect(bodies(await bench.json('queue_receive', args))).toEqual(['kept'])
   })
 
-  test('M5 - a call that is cut off as its message comes gives it back', async () => {
+  test('M5 - a call that is cancelled while its message arrives returns the message', async () => {
     const args = { channel: 'race', max_messages: 1, wait_timeout_seconds: 60 }
     for (let round = 0; round < 50; round++) {
       const gone = new AbortController()

@@ -136,7 +136,7 @@ test('keyed log - a write with another last sequence than expected is a conflict
   expect(await log.last('never')).toBeUndefined()
 })
 
-test('keyed log - after an interruption a follower reads everything again, and learns what was deleted', async () => {
+test('keyed log - after an interruption a follower reads all entries again and notices deleted ones', async () => {
   const bench = await openBench()
   const log = new KeyedLog(bench.system, CHANNEL)
   await log.write('stays', text('1'))

@@ -92,7 +92,7 @@ describe.skipIf(NATS_SERVER === undefined)('settling at another node', () => {
     await expect(settle(other, 'extend', receipt)).rejects.toMatchObject(ACKED)
   })
 
-  test('CL-21 - an extended lease whose owner died is not reported as lost if its message is gone', async () => {
+  test('CL-21 - an extended lease whose owner died is not reported as lost if its message was removed', async () => {
     const { network, owner, other, receipt } = await leased(1_000)
     expect(await settle(owner, 'extend', receipt)).toEqual(DONE)
     await pause(1_100)

@@ -47,7 +47,7 @@ test('queues - a waiting line delivers messages in order of arrival, one to each
   expect(sequences(line.takeStash())).toEqual([1])
 })
 
-test('queues - a message that its receiver does not accept goes to the next one, or returns', async () => {
+test('queues - a message that its receiver does not accept is offered to the next receiver, or returns to the queue', async () => {
   const returned: number[] = []
   const line = lineInto(returned)
   const [first, second] = [new WaitingReceiver(), new WaitingReceiver()]

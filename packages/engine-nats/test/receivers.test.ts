@@ -8,7 +8,7 @@ import { openNode, startServer } from './support/nodes.ts'
 const MESSAGES = 600
 
 describe.skipIf(NATS_SERVER === undefined)('receivers', () => {
-  test('queues - a message that arrives while its receiver leaves goes to another one, without a counted receive', async () => {
+  test('queues - a message for a receiver that leaves is delivered to another one, and its receive count does not grow', async () => {
     const server = await startServer()
     const [one, two] = [await openNode(server), await openNode(server)]
     await one.channels.create('queues', 'q')

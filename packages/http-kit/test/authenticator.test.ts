@@ -42,7 +42,7 @@ test('S3 - a role includes those below it', () => {
   expect(held(['ReadOnly', 'Admin'])).toEqual(['ReadOnly', 'ReadWrite', 'Admin'])
 })
 
-test('S3 - a caller without roles holds none', () => {
+test('S3 - a caller without roles has no role', () => {
   for (const role of ROLES) {
     expect(hasRole({ clientId: 'a' }, role)).toBe(false)
     expect(hasRole({ clientId: 'a', roles: [] }, role)).toBe(false)
@@ -75,7 +75,7 @@ async function callerOf(claims: JWTPayload): Promise<string> {
   return clientId
 }
 
-test('S11 - the scopes and their actions are those of the table', () => {
+test('S11 - scopes allow exactly the actions of the table', () => {
   const table = SCOPES.map((scope) => [scope, POLICY_ACTIONS.filter((action) => scopeOf(action) === scope)])
   expect(Object.fromEntries(table)).toEqual({
     'signalbox:read': ['peek', 'read', 'subscribe', 'list'],

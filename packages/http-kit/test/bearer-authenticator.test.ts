@@ -338,7 +338,7 @@ describe('verified tokens', () => {
     expect(authenticator.authenticate(call)).toBeInstanceOf(Promise)
   })
 
-  test('S1 - so many are remembered, and no more', async () => {
+  test('S1 - the number of remembered tokens is limited', async () => {
     const authenticator = open({ maxCachedTokens: 2 })
     const calls = await Promise.all(['a', 'b', 'c'].map(async (sub) => request(`Bearer ${await token(KEY, { sub })}`)))
     for (const call of calls) await authenticator.authenticate(call)

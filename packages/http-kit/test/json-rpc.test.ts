@@ -351,7 +351,7 @@ function isJson(text: string): boolean {
 }
 
 describe('answers', () => {
-  test('RPC-5 - the id of an error is null where it is not known; data is there when given', () => {
+  test('RPC-5 - an error has the id of its request, or null if it is unknown, and its data', () => {
     expect(errorText(undefined, -32700, 'no "JSON"')).toBe(
       '{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"no \\"JSON\\""}}',
     )

@@ -108,7 +108,7 @@ test('names - names of one account that hang delay no name of another account', 
   expect(Math.max(...failures.map(({ ms }) => ms))).toBeLessThan(4_500)
 })
 
-test('names - an account uses at most as many places as it leaves free, and accounts that wait are served in turn', () => {
+test('names - one account leaves at least as many slots free as it uses, and waiting accounts take turns', () => {
   const turns = new FairTurns(8)
   const started: string[] = []
   const enter = (account: string): (() => void) => turns.enter(account, () => void started.push(account))
@@ -166,7 +166,7 @@ test('names - a failure names the host alone, not the search domains of the serv
   await expect(resolver.resolve('agent')).rejects.toThrow('agent has no address')
 })
 
-test('names - an address is its own result, and a text that is no name has none', async () => {
+test('names - an address resolves to itself, and a text that is no name fails', async () => {
   const { addresses, server } = await open(() => found('192.0.2.1'))
   expect(await addresses('192.0.2.7')).toEqual(['192.0.2.7'])
   expect(await addresses('[2001:db8::1]')).toEqual(['2001:db8::1'])

@@ -102,7 +102,7 @@ describe('fetch', () => {
     expect(await last).toMatchObject({ done: true })
   })
 
-  test('fetch - a stream is blocked while its reader does not read, and goes on when it does', async () => {
+  test('fetch - a stream pauses while its reader does not read, and continues when it does', async () => {
     const { response, answer } = open()
     const stream = new SseStream(response, { keepAliveMs: 0 })
     const reader = (await answer).body?.getReader()

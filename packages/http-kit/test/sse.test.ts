@@ -52,7 +52,7 @@ describe('SSE', () => {
     expect(await until('data: b\n\n')).toContain('event: message\nid: 7\ndata: a\ndata: b\n\n')
   })
 
-  test('SVC-3 - keepalive comments come by the clock', async () => {
+  test('SVC-3 - keepalive comments are sent at a fixed interval', async () => {
     const { until } = await open({ keepAliveMs: 5 })
     expect(await until(': keepalive\n\n')).toContain(': open\n\n')
   })

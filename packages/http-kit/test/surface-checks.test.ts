@@ -280,7 +280,7 @@ describe('surface - limits', () => {
     expect(await post(65_537)).toBe('a stream')
   })
 
-  test('surface - a caller that reads none of its answers is cut off when they are too many bytes', async () => {
+  test('surface - a caller that does not read its answers is disconnected above the limit on unread bytes', async () => {
     const admission = new Control({ limits: { process: { unreadBytes: 16_000_000 } } })
     const { port } = await servePlain(
       route((exchange) => exchange.answer('x'.repeat(6_000_000))),
@@ -304,7 +304,7 @@ describe('surface - limits', () => {
     await idle(admission)
   })
 
-  test('surface - of bodies that come at once and do not all fit, as many as fit are taken', async () => {
+  test('surface - of many bodies at once, it accepts as many as fit the limit', async () => {
     const admission = new Control({ limits: { caller: { bodyBytes: 1_000_000 }, process: { bodyBytes: 2_000_000 } } })
     const { url } = await servePlain(
       bodyRoute(10_000_000, (exchange) => exchange.answer('taken')),

@@ -104,7 +104,7 @@ test('S3 - without control-plane authentication every caller is Admin', async ()
   })
 })
 
-test('management - 401 says how to authenticate, and comes before readiness and before the body is read', async () => {
+test('management - 401 has a challenge, and is sent before the body is read and before the node is ready', async () => {
   const { url } = await manage({ authenticator: tokens(), started: false })
   const response = await fetch(`${url}/api/actions/create_channel`, { method: 'POST', body: '{' })
   expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer realm="signalbox"'])

@@ -113,7 +113,7 @@ test('MGMT-16 - 100,000 channels in under a second, without a long pause of the 
   }
 }, 60_000)
 
-test('MGMT-16 - while a slow engine reads the states, a list has those that are known', async () => {
+test('MGMT-16 - while a slow engine reads the states, a list shows the known ones', async () => {
   const { get, act, engine } = await manage()
   for (const channel of ['a', 'b']) await act('create_channel', { channel, type: 'queues' })
   const states = engine.channels.states.bind(engine.channels)

@@ -142,7 +142,7 @@ async function authorization(clientId: string): Promise<{ authorization: string 
   return { authorization: await one.bearer(clientId) }
 }
 
-test('A40 - isolation: lists hold the tasks of their caller, and do not count those of others', async () => {
+test('A40 - isolation: a list contains and counts only tasks of its caller', async () => {
   const base = await serveAgents()
   const contextId = crypto.randomUUID()
   const [alice, bob, owner] = await Promise.all(['alice', 'bob', 'owner'].map((id) => as(id, base, 'v10')))

@@ -168,12 +168,12 @@ describe.each(PAIRS)('client of %s and agent of %s', (caller, wire) => {
     leaving.abort()
   })
 
-  test('wrong streams - an agent that is gone', async () => {
+  test('wrong streams - an unreachable agent', async () => {
     const client = await connect(caller, wire, { url: 'http://127.0.0.1:1/' })
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: shown(caller, CODES.gone) })
   })
 
-  test('wrong streams - an agent that does not begin in time, asked once', async () => {
+  test('wrong streams - an agent that sends nothing before the time-out is called once', async () => {
     const agent = await startAgent(silent)
     const client = await connect(caller, wire, agent, hasty)
     expect(await read(client.stream(HELLO))).toEqual({ events: [], end: shown(caller, CODES.timeout) })
@@ -202,7 +202,7 @@ describe.each(PAIRS)('client of %s and agent of %s', (caller, wire) => {
     expect(asked(agent)).toEqual([streaming])
   })
 
-  test('wrong streams - an agent that breaks off in the middle', async () => {
+  test('wrong streams - an agent that disconnects in the middle of a stream', async () => {
     const agent = await startAgent((call, response) => {
       begin(call, response, task, working)
       response.write('data: {"jsonrpc"', () => response.destroy())
@@ -277,7 +277,7 @@ describe.each(PAIRS)('client of %s and agent of %s', (caller, wire) => {
     await expect.poll(next).toEqual([streaming, wire === '1.0' ? 'GetTask' : 'tasks/get'])
   })
 
-  test('wrong streams - an agent that goes on after the last state is read to its end', async () => {
+  test('wrong streams - events after the final state are read to the end', async () => {
     const agent = await startAgent(async (call, response) => {
       begin(call, response, task, completed)
       response.end(`: bye\n\ndata: ${rpc(call, { result: completed })}\n\n`)

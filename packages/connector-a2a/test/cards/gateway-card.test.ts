@@ -143,7 +143,7 @@ describe('A20 - gateway card of A2A 1.0', () => {
     )
   })
 
-  test("is the same text for the SDK's canonical form and for that of the specification", () => {
+  test('has the same text in the canonical form of the SDK and of the specification', () => {
     for (const card of [V10, V03, {}]) {
       for (const bearer of [false, true]) {
         const shown = pure(card, { bearer })

@@ -140,7 +140,7 @@ async function shown(url: string, headers: Record<string, string> = {}): Promise
   return (await (await fetch(url, { headers })).json()) as Shown
 }
 
-test('A20 - card: A2A-Version 1.0 gets the members of A2A 1.0, everyone else those of both versions', async () => {
+test('A20 - card: A2A-Version 1.0 gets members of A2A 1.0; other requests get members of both versions', async () => {
   const { url } = await opened({ own: 1 }, AUTHENTICATED)
   for (const version of ['1.0', '1.0.3', '1', '1.1']) {
     expect(strictProblems(await shown(url, { 'a2a-version': version })), version).toEqual([])

@@ -91,7 +91,7 @@ test('native - a stream without a terminal event, or without any event, ends whe
   }
 })
 
-test('native - an error event of the agent passes, and its stream goes on until the agent ends it', async () => {
+test('native - an error event of the agent is relayed, and the stream continues until the agent ends it', async () => {
   const error = '{"code":-32001,"message":"gone","data":[]}'
   const text = `data: {"jsonrpc":"2.0","id":1,"error":${error}}\n\n`
   const { post, host } = await openWithAgent(sends(`${text}data: {"jsonrpc":"2.0","id":1,"result":2}\n\n${text}`))
@@ -232,7 +232,7 @@ test('native - an agent that answers unary calls with a stream gives INVALID_AGE
   })
 })
 
-test('native - a stream of the dialect beside it is unchanged', async () => {
+test('native - streams of the dialect are unaffected', async () => {
   const { post } = await openWithAgent((asked, response) =>
     asked.headers.accept === 'text/event-stream'
       ? void sends('data: {"jsonrpc":"2.0","id":1,"result":{"kind":"message"}}\n\n')(asked, response, response.req)

@@ -113,7 +113,7 @@ test('wire - a request without a translation does not reach the agent', async ()
   ])
 })
 
-test('wire - an agent whose version nobody knows is asked as the caller speaks, then in the other version, and remembered', async () => {
+test('wire - an agent of unknown version is called in the version of the caller, then in the other one, which is remembered', async () => {
   const { ask, asked, register } = await openWithAgent(speaks10)
   const send = async (): Promise<void> =>
     expect(await ask('agent-1/v0.3', 'message/send', PARAMS_03)).toMatchObject({ result: { kind: 'task' } })
@@ -136,7 +136,7 @@ test('wire - an agent whose version nobody knows is asked as the caller speaks, 
   expect(asked()).toEqual(both)
 })
 
-test('wire - an agent of 0.3 whose version nobody knows refuses the method of 1.0 with HTTP 400', async () => {
+test('wire - an agent of unknown version that answers HTTP 400 to A2A 1.0 is called in 0.3', async () => {
   const { ask, asked } = await openWithAgent(speaks03)
   for (const expected of [2, 1]) {
     expect(await ask('agent-1', 'SendMessage', PARAMS_10)).toMatchObject({ result: { task: { id: 't' } } })

@@ -246,6 +246,6 @@ test.each([
   'a1/stream',
   'a1/v0.3',
   'a1/.well-known/agent-card.json',
-])('rest - resource: %s is none', (path) => {
+])('rest - resource: %s is no resource of A2A', (path) => {
   expect(restResource(path)).toBeUndefined()
 })

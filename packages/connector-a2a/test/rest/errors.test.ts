@@ -69,7 +69,7 @@ test('rest - errors: the gateway answers with the status of each condition', { t
   expect(await errorsOf(hang, {}, 'Not-An-Id')).toEqual(each(400, 'INVALID_ARGUMENT', 'INVALID_REQUEST', A2A))
 })
 
-test('rest - errors: a busy agent and an agent that is away say when to come back', async () => {
+test('rest - errors: a busy or unreachable agent is answered with Retry-After', async () => {
   const rest = await openRest(hang, { agentMaxConcurrency: 1 })
   const controller = new AbortController()
   rest.send('POST /message:stream', { body: '{}', signal: controller.signal }).catch(() => {})

@@ -96,7 +96,7 @@ test('rest - streams: one that cannot begin is refused with its status, a plain 
   expect(answer.text).toBe(`data: ${RESULTS[0]}\n\n`)
 })
 
-test('rest - streams: of an agent of A2A 0.3 come in 1.0, with the task that must be first', async () => {
+test('rest - streams: events of an A2A 0.3 agent are translated to 1.0, with the task first', async () => {
   const status = { state: 'input-required' }
   const update = { kind: 'status-update', taskId: 't', contextId: 'c', status, final: true }
   const error = '"error":{"code":-32603,"message":"m","data":"why"}'

@@ -24,7 +24,7 @@ describe('A10 - clients that go away', () => {
     expect(host.budget.usedBytes).toBe(0)
   })
 
-  test('A10 - while the agent pushes as fast as it can', async () => {
+  test('A10 - while the agent sends at full speed', async () => {
     const agent = await startAgent(async (response) => {
       beginStream(response)
       const event = taskEvent('artifact', 'x'.repeat(10_000))
@@ -55,7 +55,7 @@ describe('A10 - clients that go away', () => {
     expect(host.active()).toBe(0)
   })
 
-  test('A10, A11 - cancel comes on the control channel, from whichever node', async () => {
+  test('A10, A11 - any node can cancel a stream through the control channel', async () => {
     const agent = await silent()
     const host = await openHost(agent.url, { limits: { silenceMs: 200, heartbeatMs: 20 } })
     const client = await StreamClient.open(host.base)

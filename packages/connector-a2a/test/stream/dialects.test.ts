@@ -173,7 +173,7 @@ describe('A8 - payloads are verbatim', () => {
       `data: {"result":{"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}},"m":${payload}},"jsonrpc":"2.0","id":1}\n\n`,
       `{"statusUpdate":{"status":{"state":"TASK_STATE_COMPLETED"}},"m":${payload}}`,
     ],
-  ])('A8 - %s: key order, big numbers, duplicate keys and escapes come through', async (_name, text, expected) => {
+  ])('A8 - %s: key order, big numbers, duplicate keys and escapes are preserved', async (_name, text, expected) => {
     const [event] = await bench.events(answering(text))
     expect(event?.data.slice(event.data.indexOf('"payload":') + 10, -1)).toBe(expected)
   })

@@ -25,7 +25,7 @@ const task = (state: string) => ({ kind: 'task', id: 't', status: { state } })
 
 const json = (value: unknown) => answering(JSON.stringify(value), 'application/json; charset=utf-8')
 
-describe('A9 - one terminal event, the last', () => {
+describe('A9 - a stream has exactly one terminal event, its last', () => {
   test('A9 - nothing follows the first terminal event', async () => {
     for (const type of ['done', 'error'] as const) {
       const late = taskEvent('status', 2) + taskEvent('done', 3) + taskEvent('error', 4)
@@ -170,7 +170,7 @@ describe('A9 - idle streams and refusals', () => {
     expect(agent.cancelled).toEqual(host.streamIds)
   })
 
-  test('SVC-3 - keepalive comments come by the clock', async () => {
+  test('SVC-3 - keepalive comments are sent at a fixed interval', async () => {
     const agent = await startAgent((response) => void beginStream(response))
     const host = await openHost(agent.url, { keepAliveMs: 10 })
     const client = await StreamClient.open(host.base)

@@ -131,7 +131,7 @@ describe('A11 - the channel', () => {
     expect(mostFrames).toBeLessThanOrEqual(64)
   })
 
-  test('A11 - the budget of the node bounds all streams together, and stops none permanently', async () => {
+  test('A11 - the memory limit of the node applies to all streams together, and every stream continues', async () => {
     const agent = await startAgent(async (response) => {
       beginStream(response)
       const event = taskEvent('artifact', 'x'.repeat(50_000))
@@ -154,7 +154,7 @@ describe('A11 - the channel', () => {
   })
 })
 
-describe('A11 - what goes wrong on the channel', () => {
+describe('A11 - errors on the channel', () => {
   test('A11 - a gap is an interruption, and cancels', async () => {
     const agent = await steered()
     const host = await openHost(agent.url)

@@ -52,7 +52,7 @@ test('A2A versions - errors: the codes that both versions define stay', () => {
   }
 })
 
-test("A2A versions - errors: one of A2A's own names its reason in 1.0, others stay as they are", () => {
+test('A2A versions - errors: errors that A2A defines get their reason in 1.0; other errors are unchanged', () => {
   const struct = { '@type': 'type.googleapis.com/google.protobuf.Struct', value: { id: 't' } }
   const cases: [code: number, data03: unknown, data10: unknown][] = [
     [-32_001, undefined, [info('TASK_NOT_FOUND')]],
@@ -111,7 +111,7 @@ test('A2A versions - headers: extensions have the header of the target, and the 
   })
 })
 
-test('A2A versions - headers: a caller that sends the header of both versions loses none of its extensions', () => {
+test('A2A versions - headers: extensions of both header names are kept', () => {
   const both = { 'a2a-extensions': 'e1', 'x-a2a-extensions': 'e2' }
   expect(translateHeaders('1.0', '0.3', both)).toMatchObject({ 'x-a2a-extensions': 'e1, e2' })
   const same = { 'a2a-extensions': 'e1', 'x-a2a-extensions': 'e1' }

@@ -138,7 +138,7 @@ test('A2A versions - states: each has its name in the other version, and 0.3 mar
   }
 })
 
-test('A2A versions - states: one that the version does not define becomes unknown', () => {
+test('A2A versions - states: a state that the version does not define becomes unknown', () => {
   expect(translateResult(METHODS.get, '0.3', '1.0', taskIn('paused'))).toEqual(taskIn('TASK_STATE_UNSPECIFIED'))
   for (const state of ['TASK_STATE_PAUSED', 'working', undefined]) {
     expect(translateResult(METHODS.get, '1.0', '0.3', taskIn(state))).toMatchObject({ status: { state: 'unknown' } })
