@@ -1,5 +1,5 @@
 import { Refusals } from '@signalbox/http-kit/internal'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
@@ -9,7 +9,7 @@ import { startServer } from '../src/server.ts'
 import { postJson, startAgent } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { file, issuer, trusting } from './support/tokens.ts'
+import { issuer, trusting } from './support/tokens.ts'
 
 const REFUSED = { jsonrpc: '2.0', id: 1, error: { code: -32010, message: 'Authentication failed' } }
 const one = issuer()
@@ -76,7 +76,7 @@ test('S1 - two Authorization headers are refused, and a token of 1 MiB does not 
 
 test('S1 - issuer, audience and algorithms come from the settings', async () => {
   const settings = { issuer: 'https://id.example', audience: ['broker'], algorithms: ['ES256'] }
-  const { http } = await serve({ authentication: { enable: true, keyFile: file(one.pem), ...settings } })
+  const { http } = await serve({ authentication: { enable: true, keyFile: testFile(one.pem), ...settings } })
   const good = { iss: 'https://id.example', aud: 'broker' }
   expect(await ping(http.url, await one.bearer('a', good))).toMatchObject({ result: {} })
   for (const bad of [{ iss: 'https://evil.example' }, { aud: 'x' }]) {
@@ -181,7 +181,7 @@ test('log - each request is one line with its caller, unless LOG_REQUESTS is off
     const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
     const config = createConfig({
       http: { port: 0 },
-      authentication: { enable: true, keyFile: file(one.pem) },
+      authentication: { enable: true, keyFile: testFile(one.pem) },
       api: { port: 0 },
       store: { path: testFolder() },
       log: { requests },

@@ -7,7 +7,7 @@ import * as fc from 'fast-check'
 import pino from 'pino'
 import { TOOL_NAMES, TOOLS } from '@signalbox/testkit/mcp-tools'
 import { expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { replaceFile, testFile, testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import type { SecurityEvent } from '../src/security/events.ts'
@@ -16,7 +16,7 @@ import { openPolicyFile } from '../src/security/policy-file.ts'
 import { startServer } from '../src/server.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { file, governed, issuer, policyText, replace, trusting } from './support/tokens.ts'
+import { governed, issuer, policyText, trusting } from './support/tokens.ts'
 
 const EVENT = JSON.stringify({ specversion: '1.0', id: '1', source: '/test', type: 'test', data: 'x' })
 
@@ -140,10 +140,10 @@ test('S4 - a wildcard subscription needs permission for every channel that it ma
 })
 
 test('S4 - a stream that a new policy does not allow ends with the reason', async () => {
-  const path = file(policyText({}))
+  const path = testFile(policyText({}))
   const { http } = await serve({ authorization: { enable: true, policyFile: path } })
   const stream = await fetch(`${http.url}/ce/subscribe/events?channel=orders`)
-  replace(path, policyText({ channels: 'orders', effect: 'deny' }, {}))
+  replaceFile(path, policyText({ channels: 'orders', effect: 'deny' }, {}))
   const text = await stream.text()
   expect(text).toContain('event: error')
   expect(text).toContain('FORBIDDEN')
@@ -151,7 +151,7 @@ test('S4 - a stream that a new policy does not allow ends with the reason', asyn
 
 test('S4 - a changed policy is applied; a broken one is reported, and the previous one stays', async () => {
   const events: SecurityEvent[] = []
-  const path = file(policyText({ channels: 'a' }))
+  const path = testFile(policyText({ channels: 'a' }))
   const policy = await openPolicyFile(path, (event) => void events.push(event), 20)
   onTestFinished(() => policy[Symbol.dispose]())
   const allowed = (channel: string) => policy.authorization.permits({ clientId: 'x' }, 'send', 'queues', channel)
@@ -165,12 +165,12 @@ test('S4 - a changed policy is applied; a broken one is reported, and the previo
     'rules: []\nrules: []',
   ]) {
     const before = events.length
-    replace(path, broken)
+    replaceFile(path, broken)
     await expect.poll(() => events.length, { timeout: 20_000 }).toBe(before + 1)
     expect(events.at(-1)).toMatchObject({ kind: 'policy.refused', file: path })
     expect([allowed('a'), allowed('b')]).toEqual([true, false])
   }
-  replace(path, 'rules:\n  - { clients: "*", actions: "*", patterns: "*", channels: [b], effect: allow }\n')
+  replaceFile(path, 'rules:\n  - { clients: "*", actions: "*", patterns: "*", channels: [b], effect: allow }\n')
   await expect.poll(() => events.at(-1), { timeout: 20_000 }).toEqual({ kind: 'policy.reloaded', file: path, rules: 1 })
   expect([allowed('a'), allowed('b')]).toEqual([false, true])
 })
@@ -195,7 +195,7 @@ test.each([
 })
 
 test('S4 - a policy that is not valid stops the start, with every problem', async () => {
-  const policyFile = file('{"rules": [{"clients": "a", "effect": "maybe"}, {"rule": 1, "effect": "deny"}]}')
+  const policyFile = testFile('{"rules": [{"clients": "a", "effect": "maybe"}, {"rule": 1, "effect": "deny"}]}')
   const config = createConfig({ authorization: { enable: true, policyFile }, store: { path: testFolder() } })
   const error = await startServer(config).catch((thrown: unknown) => thrown)
   expect(error).toMatchObject({ code: 'CONFIG_INVALID' })
@@ -261,7 +261,7 @@ const WAYS: readonly Way[] = [
 
 test('S4 - with any policy, MCP and CloudEvents allow exactly the actions that it allows', async () => {
   const one = issuer()
-  const path = file(policyText())
+  const path = testFile(policyText())
   const { http } = await serve({ ...trusting(one), authorization: { enable: true, policyFile: path } })
   const callers = new Map(
     await Promise.all(['alice', 'bob'].map(async (name) => [name, await one.bearer(name)] as const)),
@@ -276,7 +276,7 @@ test('S4 - with any policy, MCP and CloudEvents allow exactly the actions that i
     effect: fc.constantFrom('allow', 'deny'),
   })
   const cases = fc.sample(fc.array(rule, { minLength: 1, maxLength: 4 }), { seed: 5, numRuns: 12 })
-  replace(
+  replaceFile(
     path,
     policyText(...cases.flatMap((rules, i) => rules.map((one) => ({ ...one, channels: `case${i}.${one.channels}` })))),
   )

@@ -3,12 +3,13 @@ import type { AddressInfo } from 'node:net'
 
 import { SignJWT, UnsecuredJWT } from 'jose'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { testFile } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import type { Issuer } from './support/tokens.ts'
-import { file, issuer, keySet } from './support/tokens.ts'
+import { issuer, keySet } from './support/tokens.ts'
 
 const one = issuer('one')
 const SETTINGS = { issuer: 'https://id.example', audience: ['signalbox'] }
@@ -81,7 +82,7 @@ async function answerTo(base: string, request: string, body: string, lines: read
 
 test('S1, S2 - no credential of the list admits a caller on any route, and each protocol answers with its own error', async () => {
   const { http, api } = await serve({
-    authentication: { enable: true, jwksFile: file(keySet(one)), ...SETTINGS },
+    authentication: { enable: true, jwksFile: testFile(keySet(one)), ...SETTINGS },
     api: { authentication: { enable: true } },
   })
   const base = { http: http.url, api: api.url }

@@ -6,7 +6,7 @@ import { TLSSocket } from 'node:tls'
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { RunningServer } from '../src/server.ts'
@@ -15,7 +15,6 @@ import type { CommandResult } from './support/commands.ts'
 import { command, RunningCommand } from './support/commands.ts'
 import { serve } from './support/server.ts'
 import { certificate, pem } from './support/tls.ts'
-import { file } from './support/tokens.ts'
 
 const CA = certificate('authority.crt')
 const FILES = { ca: CA, cert: certificate('client.crt'), key: certificate('client.key') }
@@ -136,7 +135,7 @@ test('client certificates - files that cannot be used are exit code 2 and name t
     [['--ca-file', '/nowhere'], 'peek: --ca-file is "/nowhere", which cannot be read (ENOENT)'],
     [['--ca-file', FILES.key], 'peek: --ca-file: it contains no certificate in PEM'],
     [['--cert-file', FILES.cert, '--key-file', certificate('stranger.key')], 'peek: --key-file: it does not contain'],
-    [['--cert-file', FILES.cert, '--key-file', file('x')], 'peek: --key-file: it does not contain the private key'],
+    [['--cert-file', FILES.cert, '--key-file', testFile('x')], 'peek: --key-file: it does not contain the private key'],
   ]
   for (const [options, problem] of wrong) {
     const { code, stderr } = await command(['peek', 'q', '--url', 'https://127.0.0.1:9', ...options])

@@ -73,10 +73,6 @@ async function untilFull(nodes: readonly RunningServer[], create: Create): Promi
   for (const { http } of nodes) await expect.poll(() => create(http.url, 'one-more'), PATIENT).toBe(false)
 }
 
-async function agentsOf({ http }: RunningServer): Promise<number> {
-  return (await get(`${http.url}/agents`)).length
-}
-
 describe.skipIf(NATS_SERVER === undefined)('limits over two nodes', () => {
   test('limits - two nodes exceed MAX_CHANNELS by one channel at most', { timeout: 60_000 }, async () => {
     const nodes = await serveNodes(2, { maxChannels: LIMIT })
@@ -100,12 +96,6 @@ describe.skipIf(NATS_SERVER === undefined)('limits over two nodes', () => {
     )
     expect([LIMIT, LIMIT + 1]).toContain(taken)
     await untilFull(nodes, create)
-  })
-
-  test('limits - nodes never keep more agents than CONNECTORSA2_A_MAX_AGENTS', { timeout: 60_000 }, async () => {
-    const nodes = await serveNodes(2, { connectors: { a2a: { maxAgents: LIMIT } } })
-    expect(await raceForLast(nodes, createAgentAs({}), agentsOf)).toBe(LIMIT)
-    for (const node of nodes) await expect.poll(() => agentsOf(node), PATIENT).toBe(LIMIT)
   })
 
   test('limits - a caller has one webhook too many at most, with two nodes', { timeout: 60_000 }, async () => {

@@ -1,14 +1,14 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import { runCli, startCli } from './support/cli.ts'
 import { command } from './support/commands.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { file, issuer, policyText, trusting } from './support/tokens.ts'
+import { issuer, policyText, trusting } from './support/tokens.ts'
 
 function token(folder: string, ...args: readonly string[]) {
   return command(['token', '--folder', folder, ...args])
@@ -59,7 +59,7 @@ test.each([
   ['other', 'subscribe', 'events', 'open.>', 'allowed: other may subscribe on events open.>\nrule 2 decides'],
 ])('S4 - policy check explains: %s, %s on %s %s', async (client, action, pattern, channel, text) => {
   const args = ['--client', client, '--action', action, '--pattern', pattern, '--channel', channel]
-  const { code, stdout } = await command(['policy', 'check', file(POLICY), ...args])
+  const { code, stdout } = await command(['policy', 'check', testFile(POLICY), ...args])
   expect(code).toBe(0)
   expect(stdout).toContain(text)
 })
@@ -75,7 +75,7 @@ test('S4 - policy check lists every problem of a call and of a file', async () =
   const call = ['--client', 'x', '--action', 'send', '--pattern', 'queues', '--channel', 'y']
   expect(await check()).toMatch(/^signalbox: policy: allowed is signalbox policy check FILE --client/)
   expect(await check('check', '/nowhere', ...call)).toBe('signalbox: cannot read "/nowhere" (ENOENT)\n')
-  const bad = file('rules: [{ clients: a, effect: no }, 7]')
+  const bad = testFile('rules: [{ clients: a, effect: no }, 7]')
   expect(await check('check', bad, ...call)).toMatch(
     /^signalbox: .*: rule 0: effect is "no".*\nsignalbox: .*: rule 1: it is 7/,
   )
@@ -93,14 +93,14 @@ test('S1 - token --jwks prints the public key as a key set that verifies the tok
   const { token: text } = JSON.parse(
     (await command(['token', '--client-id', 'a', '--folder', folder, '--json'])).stdout,
   )
-  const { http } = await serve({ authentication: { enable: true, jwksFile: file(jwks.stdout) } })
+  const { http } = await serve({ authentication: { enable: true, jwksFile: testFile(jwks.stdout) } })
   expect(await rpc(http.url, 'ping', {}, { authorization: `Bearer ${text}` })).toMatchObject({ result: {} })
 })
 
 test('S4 - policy test compares the decisions of a policy with the expected ones', async () => {
-  const policy = file(POLICY)
+  const policy = testFile(POLICY)
   const tests = (expect: string) =>
-    file(
+    testFile(
       JSON.stringify({
         policy,
         tests: [
@@ -129,7 +129,7 @@ test('S4 - policy test compares the decisions of a policy with the expected ones
     { client: 'billing', allowed: true, rule: 0, expect: 'deny', passed: false },
     { client: 'other', allowed: false, rule: null, passed: true },
   ])
-  const bad = await command(['policy', 'test', file('tests: [{ client: a, action: sned }, 7]')])
+  const bad = await command(['policy', 'test', testFile('tests: [{ client: a, action: sned }, 7]')])
   expect(bad.code).toBe(2)
   expect(bad.stderr).toMatch(
     /: policy is missing.*\n.*test 0: action is "sned"; allowed are.*\n.*test 1: it is not an object/,

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net'
 import { limitConnections, openFileLimit } from '@signalbox/http-kit/internal'
 import type { ConnectionLimitOptions, RefusalReport } from '@signalbox/http-kit/internal'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { testFile } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { closeOtherAddresses, listenAlso } from '../src/listeners/address.ts'
-import { file } from './support/tokens.ts'
 
 async function listening(openFiles: number | undefined, options: Partial<ConnectionLimitOptions> = {}) {
   const events: RefusalReport[] = []
@@ -123,13 +123,15 @@ test.runIf(process.platform === 'linux')(
 )
 
 test('S8 - the connection limit follows the limit on open files of the process, if there is one', async () => {
-  expect(openFileLimit(file('Max open files            1024                4096                 files\n'))).toBe(1_024)
+  expect(openFileLimit(testFile('Max open files            1024                4096                 files\n'))).toBe(
+    1_024,
+  )
   expect(
-    openFileLimit(file('Max open files            unlimited            unlimited            files\n')),
+    openFileLimit(testFile('Max open files            unlimited            unlimited            files\n')),
   ).toBeUndefined()
   expect(openFileLimit('/nowhere')).toBeUndefined()
   const few = await listening(
-    openFileLimit(file('Max open files            1024                4096                 files\n')),
+    openFileLimit(testFile('Max open files            1024                4096                 files\n')),
   )
   expect(few.server.maxConnections).toBe(768)
   expect((await listening(1_048_576)).server.maxConnections).toBe(1_044_480)

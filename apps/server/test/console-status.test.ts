@@ -1,3 +1,4 @@
+import { replaceFile, testFile } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
@@ -5,7 +6,7 @@ import { loadConfig } from '../src/config/load.ts'
 import { settingStatuses } from '../src/config/setting-statuses.ts'
 import { callAgent, register, startAgent, withResult } from './support/agent.ts'
 import { serve } from './support/server.ts'
-import { file, governed, policyText, replace } from './support/tokens.ts'
+import { governed, policyText } from './support/tokens.ts'
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
@@ -50,7 +51,7 @@ async function data<T>(url: string): Promise<T> {
 }
 
 test('MGMT-17 - every setting has its source, and no secret is shown', async () => {
-  const settings = file('http: { port: 9091 }\nlog: { level: warn }\n')
+  const settings = testFile('http: { port: 9091 }\nlog: { level: warn }\n')
   const { config, origins } = await loadConfig({
     flags: fromFlags(['--config', settings, '--log-level=error']),
     env: { MAX_BODY_BYTES: '2000000', AUTHENTICATION_SECRET: 'a'.repeat(40), AUTHENTICATION_ENABLE: 'true' },
@@ -92,10 +93,10 @@ test('MGMT-17 - the policy in force, and why a newer one is not', async () => {
     data<{ allowed: boolean }>(`${api.url}/api/policy/test?client=anonymous&action=send&pattern=queues&channel=open`)
   expect((await decide()).allowed).toBe(true)
   const { policyFile = '' } = config.authorization ?? {}
-  replace(policyFile, 'rules: [{}]')
+  replaceFile(policyFile, 'rules: [{}]')
   await expect.poll(async () => (await security()).policy.failure?.reason, { timeout: 20_000 }).toMatch(/rule 0/)
   expect((await decide()).allowed).toBe(true)
-  replace(policyFile, policyText())
+  replaceFile(policyFile, policyText())
   await expect.poll(async () => (await security()).policy.failure, { timeout: 20_000 }).toBe(null)
   expect((await security()).policy.since > before.policy.since).toBe(true)
   expect((await decide()).allowed).toBe(false)

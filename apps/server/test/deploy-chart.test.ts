@@ -2,12 +2,13 @@ import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 
 import { parseAllDocuments } from 'yaml'
+import { testFile } from '@signalbox/testkit/test-folder'
 import { describe, expect, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
 import { loadConfig } from '../src/config/load.ts'
 import { DEPLOY, deployText, deployYaml, filesIn, SETTING_NAMES } from './support/deploy.ts'
-import { file, issuer } from './support/tokens.ts'
+import { issuer } from './support/tokens.ts'
 
 const CHART = join(DEPLOY, 'kubernetes/signalbox')
 
@@ -150,7 +151,7 @@ describe.skipIf(!hasHelm())('kubernetes - the chart', () => {
   })
 
   test('the environment of the pod is a valid configuration', async () => {
-    const key = file(issuer().pem)
+    const key = testFile(issuer().pem)
     for (const [kind, set] of [
       ['StatefulSet', [JWKS]],
       [

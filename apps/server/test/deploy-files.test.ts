@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { AddressList, ALWAYS_REFUSED, ipAddress } from '@signalbox/http-kit/internal'
 import { parse } from 'yaml'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 
 import { fromFlags } from '../src/config/flags.ts'
 import { loadConfig } from '../src/config/load.ts'
@@ -16,7 +16,7 @@ import { runCli } from './support/cli.ts'
 import { DEPLOY, deployText, deployYaml, SETTING_NAMES } from './support/deploy.ts'
 import { serve } from './support/server.ts'
 import { certificate } from './support/tls.ts'
-import { file, issuer } from './support/tokens.ts'
+import { issuer } from './support/tokens.ts'
 
 interface Compose {
   readonly services: Readonly<
@@ -215,7 +215,7 @@ describe('deploy/compose', () => {
 
   test('compose - a node with the environment of the embedded file is a valid configuration', async () => {
     const [node] = NODES
-    const key = file(issuer().pem)
+    const key = testFile(issuer().pem)
     const env = { ...IMAGE_ENVIRONMENT, ...node?.environment, AUTHENTICATION_KEY_FILE: key }
     const { config } = await loadConfig({ flags: fromFlags([]), env })
     expect(config).toMatchObject({ engine: 'embedded', api: { authentication: { enable: true } } })

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { join } from 'node:path'
 
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
@@ -10,7 +10,7 @@ import type { Config } from '../src/config/schema.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { startServer } from '../src/server.ts'
 import { certificate, fetchTls, tlsClient } from './support/tls.ts'
-import { file, issuer, policyText } from './support/tokens.ts'
+import { issuer, policyText } from './support/tokens.ts'
 
 /** Returns a configuration that records the keys of the settings that are read from it. */
 function recording(config: Config, read: Set<string>): Config {
@@ -31,7 +31,7 @@ function recording(config: Config, read: Set<string>): Config {
 function everything(): PartialConfig {
   const tls = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-  const cardKeysFile = file(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
+  const cardKeysFile = testFile(privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())
   return {
     http: { port: 0 },
     api: { port: 0, authentication: { enable: true }, security: tls },
@@ -46,17 +46,17 @@ function everything(): PartialConfig {
     security: tls,
     authentication: {
       enable: true,
-      keyFile: file(issuer().pem),
+      keyFile: testFile(issuer().pem),
       issuer: 'https://idp.example.com',
       audience: ['https://broker.example.com/mcp'],
       oauth: { enable: true },
     },
-    authorization: { enable: true, policyFile: file(policyText({})) },
-    routing: { file: file('[]') },
+    authorization: { enable: true, policyFile: testFile(policyText({})) },
+    routing: { file: testFile('[]') },
     webhooks: { enable: true, keyFile: join(testFolder(), 'webhooks.key') },
     metrics: { queues: ['*'] },
-    agentCredentialsFile: file('{}'),
-    agentsFile: file('[]'),
+    agentCredentialsFile: testFile('{}'),
+    agentsFile: testFile('[]'),
     connectors: {
       mcp: { events: true },
       a2a: { cardKeysFile, agentCaFile: certificate('authority.crt') },

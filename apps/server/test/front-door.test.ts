@@ -2,7 +2,7 @@ import { request } from 'node:http'
 import { join } from 'node:path'
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { replaceFile, testFolder } from '@signalbox/testkit/test-folder'
 import pino from 'pino'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
@@ -15,7 +15,7 @@ import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { PROBED_ROUTES, REGISTER } from './support/routes.ts'
 import { serve, serveAll } from './support/server.ts'
-import { issuer, replace, trusting } from './support/tokens.ts'
+import { issuer, trusting } from './support/tokens.ts'
 
 interface Head {
   readonly status: number
@@ -202,7 +202,7 @@ test('front door - every answer forbids browsers to guess another content type',
 
 test('front door - changed limits of the configuration file apply at once; an invalid file changes nothing', async () => {
   const path = join(testFolder(), 'signalbox.yaml')
-  const write = (limit: string) => replace(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
+  const write = (limit: string) => replaceFile(path, `limits: { caller: { requestsPerSecond: ${limit} } }\n`)
   write('0')
   const load = async () => (await loadConfig({ flags: fromFlags(['--config', path]), env: {} })).config
   const lines: Record<string, unknown>[] = []

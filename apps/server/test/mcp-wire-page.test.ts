@@ -3,13 +3,13 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 import { ANONYMOUS, encodeText } from '@signalbox/broker-core'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { afterAll, describe, expect, test } from 'vitest'
 
 import { register, startAgent } from './support/agent.ts'
 import { serve } from './support/server.ts'
-import { file, issuer, keySet, trusting } from './support/tokens.ts'
+import { issuer, keySet, trusting } from './support/tokens.ts'
 import { deliveryText, WireExchange } from './support/wire.ts'
 
 /** `UPDATE_WIRE=1` writes the page; otherwise it is compared. */
@@ -243,7 +243,7 @@ describe('mcp-wire.md', () => {
       publicUrl,
       authentication: {
         enable: true,
-        jwksFile: file(keySet(one)),
+        jwksFile: testFile(keySet(one)),
         issuer: iss,
         audience: [aud],
         oauth: { enable: true },

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { POLICY_ACTIONS } from '@signalbox/broker-core'
 import { documentedMcpRoutes } from '@signalbox/connector-mcp'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
-import { groupFolder, testFolder } from '@signalbox/testkit/test-folder'
+import { groupFolder, testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { pino } from 'pino'
 import { Check } from 'typebox/value'
 import { TOOLS } from '@signalbox/testkit/mcp-tools'
@@ -17,7 +17,7 @@ import { startServer } from '../src/server.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve, serveAll } from './support/server.ts'
-import { file, governed, issuer, keySet } from './support/tokens.ts'
+import { governed, issuer, keySet } from './support/tokens.ts'
 
 const PUBLIC_URL = 'https://broker.example.com'
 const RESOURCE = `${PUBLIC_URL}/mcp`
@@ -508,7 +508,7 @@ describe('docs/guides/oauth.md', () => {
     const files = [...page.matchAll(/```yaml\n([^]*?)```/g)].map(([, yaml = '']) => yaml)
     expect(files).toHaveLength(3)
     for (const yaml of files) {
-      const { config } = await loadConfig({ flags: fromFlags(['--config', file(yaml)]), env: {} })
+      const { config } = await loadConfig({ flags: fromFlags(['--config', testFile(yaml)]), env: {} })
       expect(config.authentication.oauth.enable).toBe(true)
     }
   })

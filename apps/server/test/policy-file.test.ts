@@ -1,11 +1,12 @@
 import { EventEmitter, once } from 'node:events'
 
+import { replaceFile, testFile } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 import { stringify } from 'yaml'
 
 import type { SecurityEvent } from '../src/security/events.ts'
 import { openPolicyFile, policyParser } from '../src/security/policy-file.ts'
-import { file, policyText, replace } from './support/tokens.ts'
+import { policyText } from './support/tokens.ts'
 
 /** A policy in YAML. */
 function policyOf(rules: number): string {
@@ -24,7 +25,7 @@ async function cpuOf(work: () => unknown): Promise<number> {
 }
 
 test('S4 - a large policy that changes is parsed off the event loop', async () => {
-  const path = file(policyText({}))
+  const path = testFile(policyText({}))
   const events = new EventEmitter<{ security: [SecurityEvent] }>()
   const policy = await openPolicyFile(path, (event) => void events.emit('security', event), 10)
   onTestFinished(() => policy[Symbol.dispose]())
@@ -39,7 +40,7 @@ test('S4 - a large policy that changes is parsed off the event loop', async () =
     const thread = once(process, 'worker')
     const aside = await cpuOf(async () => {
       const reloaded = once(events, 'security')
-      replace(path, text)
+      replaceFile(path, text)
       expect(await reloaded).toEqual([{ kind: 'policy.reloaded', file: path, rules }])
     })
     await thread
@@ -49,7 +50,7 @@ test('S4 - a large policy that changes is parsed off the event loop', async () =
 
   const before = policy.authorization.policy.rules
   const refused = once(events, 'security')
-  replace(path, `${text}\n  - {`)
+  replaceFile(path, `${text}\n  - {`)
   expect((await refused)[0]).toMatchObject({
     kind: 'policy.refused',
     problems: [expect.stringMatching(/^it is neither YAML nor JSON: /)],

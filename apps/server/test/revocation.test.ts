@@ -1,3 +1,4 @@
+import { replaceFile, testFile } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import { postJson, startAgent, withResult } from './support/agent.ts'
@@ -5,7 +6,7 @@ import type { Answer } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
 import { SseClient } from '@signalbox/testkit/sse-client'
-import { file, issuer, policyText, replace, trusting } from './support/tokens.ts'
+import { issuer, policyText, trusting } from './support/tokens.ts'
 
 // What is open when a new policy forbids its caller to go on: each kind, over HTTP. Alice is the one who is forbidden, Bob
 // the one who stays.
@@ -16,7 +17,7 @@ const STREAM = { jsonrpc: '2.0', id: 7, method: 'message/stream', params: {} }
 
 /** A server whose policy lets everybody do everything, until `forbid`. */
 async function governed() {
-  const path = file(policyText({}))
+  const path = testFile(policyText({}))
   const { http, api } = await serve({
     authentication: trusting(one).authentication ?? {},
     authorization: { enable: true, policyFile: path },
@@ -31,7 +32,7 @@ async function governed() {
     api: api.url,
     alice: await as('alice'),
     bob: await as('bob'),
-    forbid: (rule: object = {}) => replace(path, policyText({ clients: 'alice', effect: 'deny', ...rule }, {})),
+    forbid: (rule: object = {}) => replaceFile(path, policyText({ clients: 'alice', effect: 'deny', ...rule }, {})),
     activeStreams: () => series('broker_a2a_sse_streams_active'),
     denials: () => series('broker_authorization_denials_total'),
   }

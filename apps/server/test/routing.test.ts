@@ -1,9 +1,9 @@
-import { renameSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { replaceFile, testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import { openRoutingFile } from '../src/routing/routing-file.ts'
@@ -17,12 +17,6 @@ function routingFile(table: unknown): string {
   const file = join(testFolder(), 'routing.json')
   writeFileSync(file, typeof table === 'string' ? table : JSON.stringify(table))
   return file
-}
-
-/** Replaces the file as editors and orchestrators do. */
-function replace(file: string, text: string): void {
-  writeFileSync(`${file}.new`, text)
-  renameSync(`${file}.new`, file)
 }
 
 test('routing - ROUTING_FILE copies messages of MCP clients, and the metrics count the copies', async () => {
@@ -45,13 +39,13 @@ test('routing - a changed file is applied, a bad one is reported and changes not
   const routes = openRoutingFile(file, log, 20)
   onTestFinished(() => routes[Symbol.dispose]())
 
-  replace(file, '[{"key": "(", "routes": "topics:x", "to": 1}]')
+  replaceFile(file, '[{"key": "(", "routes": "topics:x", "to": 1}]')
   await told(1)
   expect(lines[0]?.msg).toBe('routing table not reloaded: the previous table remains in force')
   expect(lines[0]?.problems).toHaveLength(3)
   expect(routes.routing.table.rules.map((rule) => rule.key)).toEqual(['orders'])
 
-  replace(file, JSON.stringify([{ key: 'invoices', routes: 'queues:work' }]))
+  replaceFile(file, JSON.stringify([{ key: 'invoices', routes: 'queues:work' }]))
   await told(2)
   expect(lines[1]?.msg).toBe('routing table reloaded')
   expect(routes.routing.table.rules.map((rule) => rule.key)).toEqual(['invoices'])

@@ -1,6 +1,7 @@
 import { chmodSync } from 'node:fs'
 
 import { SignJWT } from 'jose'
+import { replaceFile, testFile } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import { configText } from '../src/config/document.ts'
@@ -10,7 +11,6 @@ import { FILE_FORMS, openSecretFiles } from '../src/config/secret-files.ts'
 import { SETTINGS } from '../src/config/settings.ts'
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { file, replace } from './support/tokens.ts'
 
 const SECRET = 'a secret of thirty-two bytes: 12'
 
@@ -36,13 +36,13 @@ test('secrets - every secret setting can be given as a file', () => {
 
 test('secrets - the value of a file is the value of the setting, without its last newline', async () => {
   const { config, origins } = await load({
-    CONNECTORSA2_A_AGENT_PROXY_URL_FILE: file('http://user:password@proxy.example:3128\n'),
-    NATS_SERVERS_FILE: file('tls://signalbox:password@one:4222\ntls://signalbox:password@two:4222\n'),
+    CONNECTORSA2_A_AGENT_PROXY_URL_FILE: testFile('http://user:password@proxy.example:3128\n'),
+    NATS_SERVERS_FILE: testFile('tls://signalbox:password@one:4222\ntls://signalbox:password@two:4222\n'),
   })
   expect(config.connectors.a2a.agentProxyUrl).toBe('http://user:password@proxy.example:3128')
   expect(config.nats.servers).toEqual(['tls://signalbox:password@one:4222', 'tls://signalbox:password@two:4222'])
   expect(origins.get('nats.servers')).toMatch(/^file \//)
-  const program = createConfig({ nats: { serversFile: file('nats://one:4222') } })
+  const program = createConfig({ nats: { serversFile: testFile('nats://one:4222') } })
   expect(program.nats.servers).toEqual(['nats://one:4222'])
 })
 
@@ -50,7 +50,7 @@ test('secrets - a value and a file for the same setting exclude each other', asy
   await expect(
     load({
       AUTHENTICATION_SECRET: SECRET,
-      AUTHENTICATION_SECRET_FILE: file(SECRET),
+      AUTHENTICATION_SECRET_FILE: testFile(SECRET),
       NATS_SERVERS_FILE: '/x',
       NATS_SERVERS: 'a',
     }),
@@ -67,34 +67,34 @@ test.each([
   ['\n', /^connectors\.a2a\.agentProxyUrlFile: ".*": it is empty/],
   ['hunter2', /^connectors\.a2a\.agentProxyUrl: \[hidden\] \(file .*\) is not allowed/],
 ])('secrets - a file with the text %j stops the start, and its content is not shown', async (text, problem) => {
-  const path = text === undefined ? '/nowhere/secret' : file(text)
+  const path = text === undefined ? '/nowhere/secret' : testFile(text)
   const failed = await load({ CONNECTORSA2_A_AGENT_PROXY_URL_FILE: path }).catch((error: unknown) => error)
   expect(failed).toMatchObject({ problems: [expect.stringMatching(problem)] })
   expect(JSON.stringify(failed)).not.toContain('hunter2')
 })
 
 test('secrets - the printed configuration names the file and can be used again', async () => {
-  const path = file('tls://signalbox:hunter2@one:4222')
+  const path = testFile('tls://signalbox:hunter2@one:4222')
   const text = await configText(await load({ NATS_SERVERS_FILE: path }))
   expect(text).not.toContain('hunter2')
   expect(text).toContain(`serversFile: ${path} # environment NATS_SERVERS_FILE`)
-  const again = await loadConfig({ flags: fromFlags([`--config=${file(text)}`]), env: {} })
+  const again = await loadConfig({ flags: fromFlags([`--config=${testFile(text)}`]), env: {} })
   expect(again.config.nats.servers).toEqual(['tls://signalbox:hunter2@one:4222'])
 })
 
 test('secrets - tokens are verified with the secret of a file, and with its next one after a change', async () => {
-  const secretFile = file(`${SECRET}\n`)
+  const secretFile = testFile(`${SECRET}\n`)
   const { http } = await serve({ authentication: { enable: true, secretFile } })
   const ping = async (secret: string) => rpc(http.url, 'ping', {}, await bearer(secret))
   expect(await ping(SECRET)).toMatchObject({ result: {} })
   expect(await ping(`${SECRET}!`)).toMatchObject({ error: { code: -32010 } })
-  replace(secretFile, `${SECRET}!\n`)
+  replaceFile(secretFile, `${SECRET}!\n`)
   await expect.poll(() => ping(`${SECRET}!`), { timeout: 10_000 }).toMatchObject({ result: {} })
   expect(await ping(SECRET)).toMatchObject({ error: { code: -32010 } })
 })
 
 test.skipIf(process.platform === 'win32')('secrets - files that every user can read are found', () => {
-  const [open, group] = [file('nats://one:4222'), file(SECRET)]
+  const [open, group] = [testFile('nats://one:4222'), testFile(SECRET)]
   chmodSync(open, 0o644)
   chmodSync(group, 0o640)
   const config = createConfig({ nats: { serversFile: open }, authentication: { secretFile: group } })

@@ -1,4 +1,4 @@
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { replaceFile, testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { expect, test } from 'vitest'
 
 import type { SecurityEvent } from '../src/security/events.ts'
@@ -6,7 +6,7 @@ import { auditSecurity } from '../src/security/events.ts'
 import { callAgent, register, startAgent, withResult } from './support/agent.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
-import { file, governed, issuer, keySet, policyText, replace, trusting } from './support/tokens.ts'
+import { governed, issuer, keySet, policyText, trusting } from './support/tokens.ts'
 
 type Entry = Readonly<Record<string, unknown>>
 
@@ -61,21 +61,21 @@ test('AUDIT-2, S4 - denials of the policy, on every route, are in the audit log'
 
 test('AUDIT-2 - policies, keys and certificates that are read again', async () => {
   const [one, two] = [issuer('one'), issuer('two')]
-  const jwksFile = file(keySet(one))
-  const policyFile = file(policyText({}))
+  const jwksFile = testFile(keySet(one))
+  const policyFile = testFile(policyText({}))
   const { api } = await serve({
     authentication: { enable: true, jwksFile },
     authorization: { enable: true, policyFile },
   })
   const entry = async (action: string, outcome: string) =>
     (await audit(api.url, `?action=${action}&outcome=${outcome}`))[0]
-  replace(policyFile, policyText({}, { clients: 'x' }))
-  replace(jwksFile, keySet(one, two))
+  replaceFile(policyFile, policyText({}, { clients: 'x' }))
+  replaceFile(jwksFile, keySet(one, two))
   await expect
     .poll(() => entry('reload_policy', 'success'), { timeout: 20_000 })
     .toMatchObject({ client: '', detail: `2 rules of ${policyFile}` })
   await expect.poll(() => entry('reload_keys', 'success'), { timeout: 20_000 }).toMatchObject({ client: '' })
-  replace(policyFile, '{"rules":[7]}')
+  replaceFile(policyFile, '{"rules":[7]}')
   await expect
     .poll(() => entry('reload_policy', 'failure'), { timeout: 20_000 })
     .toMatchObject({ detail: expect.stringContaining('rule 0') })

@@ -4,14 +4,13 @@ import { join } from 'node:path'
 import type { PolicyAction, ResourceType } from '@signalbox/broker-core'
 import { Authorization, POLICY_ACTIONS, RESOURCE_TYPES } from '@signalbox/broker-core'
 import { expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 
 import { fromFlags } from '../src/config/flags.ts'
 import { loadConfig } from '../src/config/load.ts'
 import { policyParser } from '../src/security/policy-file.ts'
 import { startServer } from '../src/server.ts'
 import { certificate, fetchTls, tlsClient } from './support/tls.ts'
-import { file } from './support/tokens.ts'
 
 const PAGE = readFileSync(join(import.meta.dirname, '../../../docs/guides/security.md'), 'utf8')
 
@@ -25,14 +24,14 @@ function yamlWith(text: string): string {
 }
 
 test('S1, S4, S8 - the hardened configuration of docs/guides/security.md starts, and is closed', async () => {
-  const policy = file(yamlWith('rules:'))
+  const policy = testFile(yamlWith('rules:'))
   const yaml = yamlWith('# signalbox.yaml')
     .replace('/etc/signalbox/policy.yaml', policy)
     .replace('/etc/signalbox/tls.crt', certificate('server.crt'))
     .replace('/etc/signalbox/tls.key', certificate('server.key'))
     .replace('/var/lib/signalbox', testFolder())
   expect(yaml).not.toContain('/etc/')
-  const flags = fromFlags(['--config', file(yaml), '--http-host=127.0.0.1', '--http-port=0', '--api-port=0'])
+  const flags = fromFlags(['--config', testFile(yaml), '--http-host=127.0.0.1', '--http-port=0', '--api-port=0'])
   const { config } = await loadConfig({ flags, env: { LOG_LEVEL: 'silent' } })
   const server = await startServer(config)
   onTestFinished(() => server.close())

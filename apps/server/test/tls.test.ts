@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls'
 
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { replaceFile, testFile, testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
@@ -13,7 +13,7 @@ import { startServer } from '../src/server.ts'
 import { openTls } from '../src/security/tls.ts'
 import { serve } from './support/server.ts'
 import { certificate, fetchTls, pem, tlsClient } from './support/tls.ts'
-import { file, issuer, replace } from './support/tokens.ts'
+import { issuer } from './support/tokens.ts'
 
 const TLS = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
 const MTLS = { ...TLS, caFile: certificate('authority.crt') }
@@ -56,7 +56,7 @@ test('S8 - with a certificate the shared listener uses TLS, and the management l
 })
 
 test('S8 - the management listener speaks TLS with its own certificates, and reads them again', async () => {
-  const security = { certFile: file(pem('server.crt')), keyFile: file(pem('server.key')) }
+  const security = { certFile: testFile(pem('server.crt')), keyFile: testFile(pem('server.key')) }
   const { http, api } = await serve({ api: { security } })
   expect(http.url).toMatch(/^http:/)
   expect(api.url).toMatch(/^https:/)
@@ -64,8 +64,8 @@ test('S8 - the management listener speaks TLS with its own certificates, and rea
   expect(answer).toMatchObject({ status: 200, text: expect.stringContaining('broker_queue_messages') })
   expect((await fetch(`${api.url.replace('https', 'http')}/ping`)).status).toBe(400)
   expect(await subject(api.url)).toBe('first.example')
-  replace(security.keyFile, pem('next-server.key'))
-  replace(security.certFile, pem('next-server.crt'))
+  replaceFile(security.keyFile, pem('next-server.key'))
+  replaceFile(security.certFile, pem('next-server.crt'))
   await expect.poll(() => subject(api.url), { timeout: 20_000 }).toBe('second.example')
 })
 
@@ -105,13 +105,13 @@ test('S8 - with mutual TLS only clients with a certificate of the authority are 
 })
 
 test('S8 - a client certificate does not replace a token', async () => {
-  const { http } = await serve({ security: MTLS, authentication: { enable: true, keyFile: file(issuer().pem) } })
+  const { http } = await serve({ security: MTLS, authentication: { enable: true, keyFile: testFile(issuer().pem) } })
   const answer = await fetchTls(`${http.url}/mcp`, tlsClient(CLIENT), PING)
   expect(answer.text).toContain('"code":-32010')
 })
 
 test('S8 - certificates are read again under load: no request is dropped, new connections see the new one', async () => {
-  const security = { certFile: file(pem('server.crt')), keyFile: file(pem('server.key')) }
+  const security = { certFile: testFile(pem('server.crt')), keyFile: testFile(pem('server.key')) }
   const { server, lines } = await logged(security)
   const { url } = server.http
   const reported = (msg: string) => lines().filter((line) => line['msg'] === msg).length
@@ -131,12 +131,12 @@ test('S8 - certificates are read again under load: no request is dropped, new co
     }),
   )
   // The key of another certificate, as in the moment between two writes.
-  replace(security.keyFile, pem('next-server.key'))
+  replaceFile(security.keyFile, pem('next-server.key'))
   await expect
     .poll(() => reported('certificates not reloaded: the previous certificates remain in force'), { timeout: 20_000 })
     .toBe(1)
   expect(await subject(url)).toBe('first.example')
-  replace(security.certFile, pem('next-server.crt'))
+  replaceFile(security.certFile, pem('next-server.crt'))
   await expect.poll(() => reported('certificates reloaded'), { timeout: 20_000 }).toBe(1)
   expect(await subject(url)).toBe('second.example')
   const before = load.calls

@@ -1,12 +1,12 @@
 import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
 import { certificate } from './support/tls.ts'
-import { file, issuer, policyText } from './support/tokens.ts'
+import { issuer, policyText } from './support/tokens.ts'
 
 /** The warnings of a start. */
 async function warnings({ http, api, ...partial }: PartialConfig): Promise<string[]> {
@@ -31,7 +31,7 @@ const EVERYWHERE = { host: '0.0.0.0' }
 const NARROW = { issuer: 'https://id.example', audience: ['signalbox'] }
 
 test('S7, S8 - a listener that others can reach is warned of without authentication, and without TLS', async () => {
-  const shared = { authentication: { ...NARROW, enable: true, keyFile: file(issuer().pem) } }
+  const shared = { authentication: { ...NARROW, enable: true, keyFile: testFile(issuer().pem) } }
   const both = { ...shared, api: { authentication: { enable: true } } }
   const security = { certFile: certificate('server.crt'), keyFile: certificate('server.key') }
   expect(await warnings(both)).toEqual([])
@@ -62,7 +62,7 @@ test.each([
   [{ issuer: 'https://id.example' }, /AUTHENTICATION_AUDIENCE is not set/],
   [{ audience: ['signalbox'] }, /AUTHENTICATION_ISSUER is not set/],
 ])('S1 - tokens that may be by or for anybody are warned of: %j', async (claims, text) => {
-  const keyFile = file(issuer().pem)
+  const keyFile = testFile(issuer().pem)
   const found = await warnings({ authentication: { ...claims, enable: true, keyFile } })
   expect(found).toEqual([expect.stringMatching(text)])
   const onlyOperators = await warnings({
@@ -73,15 +73,15 @@ test.each([
 })
 
 test('S7 - a policy does not take the place of authentication', async () => {
-  const authorization = { enable: true, policyFile: file(policyText({})) }
+  const authorization = { enable: true, policyFile: testFile(policyText({})) }
   expect(await warnings({ http: EVERYWHERE, authorization })).toEqual([expect.stringMatching(/authentication is off/)])
 })
 
 test('S1, S4 - unused keys and policies are reported', async () => {
-  expect(await warnings({ authentication: { keyFile: file(issuer().pem) } })).toEqual([
+  expect(await warnings({ authentication: { keyFile: testFile(issuer().pem) } })).toEqual([
     expect.stringMatching(/^keys for tokens are set/),
   ])
-  expect(await warnings({ authorization: { policyFile: file(policyText()) } })).toEqual([
+  expect(await warnings({ authorization: { policyFile: testFile(policyText()) } })).toEqual([
     expect.stringMatching(/^a policy is set, but authorization is off/),
   ])
 })
@@ -102,7 +102,7 @@ test.each([
   ['http://127.0.0.1:9090', false],
   ['https://broker.example', false],
 ])('S10 - OAuth with a public URL without TLS is reported: %s', async (publicUrl, reported) => {
-  const keys = { enable: true, keyFile: file(issuer().pem), issuer: 'https://id.example' }
+  const keys = { enable: true, keyFile: testFile(issuer().pem), issuer: 'https://id.example' }
   const oauth = { ...keys, audience: [`${publicUrl}/mcp`], oauth: { enable: true } }
   const found = await warnings({ publicUrl, authentication: oauth })
   expect(found.some((text) => text.startsWith('PUBLIC_URL is http'))).toBe(reported)

@@ -1,11 +1,11 @@
 import { join } from 'node:path'
 
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { replaceFile, testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
 import { serve } from './support/server.ts'
-import { governed, issuer, policyText, replace, trusting } from './support/tokens.ts'
+import { governed, issuer, policyText, trusting } from './support/tokens.ts'
 import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 
 const one = issuer()
@@ -52,7 +52,7 @@ test('webhooks - the policy decides who may subscribe, and ends subscriptions th
   expect((await publish('1')).status).toBe(202)
   await until(() => endpoint.received.length === 1)
 
-  replace(policy.authorization?.policyFile ?? '', policyText(publisher))
+  replaceFile(policy.authorization?.policyFile ?? '', policyText(publisher))
   let n = 2
   await until(async () => {
     await publish(String(n++))

@@ -1,7 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 
 import type { Authorization, Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
@@ -11,6 +8,7 @@ import type { AgentTimeouts } from '../src/requests/agent-requests.ts'
 import { openRegistry } from '@signalbox/registry'
 import { AgentRequests } from '../src/requests/agent-requests.ts'
 import Fastify from 'fastify'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { onTestFinished } from 'vitest'
 
 import type { FastifyA2aConnector } from '../src/fastify.ts'
@@ -65,8 +63,7 @@ const OWNER = { clientId: 'owner' }
 
 /** A gateway that is gone when the test is over. */
 export async function openGateway({ timeouts, authorization, ...options }: HostOptions = {}): Promise<GatewayHost> {
-  const folder = await mkdtemp(join(tmpdir(), 'signalbox-a2a-'))
-  const engine = await openEmbeddedEngine({ path: folder })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
   const { broker, system } = createBroker(engine, authorization === undefined ? {} : { authorization })
   const registry = await openRegistry(system, {})
   const requests = new AgentRequests(system, timeouts ?? { defaultTimeoutMs: 30_000, maxTimeoutMs: 60_000 })
@@ -95,7 +92,6 @@ export async function openGateway({ timeouts, authorization, ...options }: HostO
       await app.close()
       await registry.close()
       await engine.close()
-      await rm(folder, { recursive: true, force: true })
     })())
   onTestFinished(close)
   const post: GatewayHost['post'] = async (agentId, body, headers) => {

@@ -1,11 +1,8 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-
 import type { BrokerHandle, RequestMessage } from '@signalbox/broker-core'
 import { createBroker, encodeText } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import * as fc from 'fast-check'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { AgentQuery } from '../src/requests/agent-query.ts'
@@ -20,12 +17,8 @@ const bytes = fc.uint8Array({ maxLength: 50 })
 const headers = fc.dictionary(fc.string({ unit: 'grapheme' }), fc.string(), { noNullPrototype: true })
 
 async function openSystem(): Promise<BrokerHandle> {
-  const path = await mkdtemp(join(tmpdir(), 'signalbox-requests-'))
-  const engine = await openEmbeddedEngine({ path })
-  onTestFinished(async () => {
-    await engine.close()
-    await rm(path, { recursive: true, force: true })
-  })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
+  onTestFinished(() => engine.close())
   return createBroker(engine).system
 }
 

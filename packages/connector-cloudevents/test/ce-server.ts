@@ -1,10 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
@@ -12,6 +9,7 @@ import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { abuseProtection, EndpointPolicy, openWebhooks } from '@signalbox/webhooks'
 import type { Webhooks } from '@signalbox/webhooks'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { onTestFinished } from 'vitest'
 
 import { ceConnector } from '../src/fastify.ts'
@@ -55,8 +53,7 @@ export async function openCe(
     readonly webhooks?: boolean
   } = {},
 ): Promise<CeServer> {
-  const path = await mkdtemp(join(tmpdir(), 'signalbox-ce-'))
-  const engine = await openEmbeddedEngine({ path })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
   const { broker, system } = createBroker(engine)
   const app = Fastify({ forceCloseConnections: true })
   const { relays = false, webhooks: pushes = false, ...own } = options
@@ -81,7 +78,6 @@ export async function openCe(
       await webhooks?.close(500)
       await app.close()
       await engine.close()
-      await rm(path, { recursive: true, force: true })
     })())
   onTestFinished(close)
   return {

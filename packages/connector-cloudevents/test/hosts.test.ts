@@ -1,25 +1,19 @@
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 
 import { createBroker } from '@signalbox/broker-core'
 import type { Broker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import Fastify from 'fastify'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { ceConnector } from '../src/fastify.ts'
 import { event } from './ce-server.ts'
 
 async function openBroker(): Promise<Broker> {
-  const path = await mkdtemp(join(tmpdir(), 'signalbox-ce-'))
-  const engine = await openEmbeddedEngine({ path })
-  onTestFinished(async () => {
-    await engine.close()
-    await rm(path, { recursive: true, force: true })
-  })
+  const engine = await openEmbeddedEngine({ path: testFolder() })
+  onTestFinished(() => engine.close())
   return createBroker(engine).broker
 }
 

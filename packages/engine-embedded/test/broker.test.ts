@@ -1,9 +1,6 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-
 import { ACTIVE_MS, ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { ALICE, BOB, failure, openBroker, text } from './broker-fixture.ts'
@@ -108,12 +105,8 @@ test.each([
   [6 * 60_000, false],
   [4 * 60_000, true],
 ])('C3 - broker: a channel whose last traffic was %i ms ago is active: %s', async (ago, active) => {
-  const path = await mkdtemp(join(tmpdir(), 'signalbox-broker-'))
-  const engine = await openEmbeddedEngine({ path, now: () => Date.now() - ago })
-  onTestFinished(async () => {
-    await engine.close()
-    await rm(path, { recursive: true, force: true })
-  })
+  const engine = await openEmbeddedEngine({ path: testFolder(), now: () => Date.now() - ago })
+  onTestFinished(() => engine.close())
   const { channels, queues } = createBroker(engine).broker.as(ALICE)
   await queues.send('c', text('x'))
   expect((await channels.info('queues', 'c')).isActive).toBe(active)

@@ -1,5 +1,6 @@
 import { ANONYMOUS, POLICY_ACTIONS } from '@signalbox/broker-core'
 import type { JWTPayload } from 'jose'
+import { testFile } from '@signalbox/testkit/test-folder'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import {
@@ -14,7 +15,7 @@ import {
 } from '../src/index.ts'
 import { authenticationFailed } from '../src/internal.ts'
 import type { Identity, OAuthTokenOptions, Role } from '../src/index.ts'
-import { ecKey, file, pem, request, token } from './support/tokens.ts'
+import { ecKey, pem, request, token } from './support/tokens.ts'
 
 test('authentication - while it is off, every caller is anonymous, with or without a token', () => {
   expect(anonymousAuthenticator.authenticate({ headers: {}, rawHeaders: [] })).toBe(ANONYMOUS)
@@ -59,7 +60,7 @@ const KEY = ecKey('one')
 
 async function identity(claims: JWTPayload, oauth?: OAuthTokenOptions): Promise<Identity> {
   const authenticator = bearerAuthenticator({
-    keys: { keyFile: file(pem(KEY)) },
+    keys: { keyFile: testFile(pem(KEY)) },
     ...(oauth === undefined ? {} : { oauth }),
   })
   onTestFinished(() => authenticator[Symbol.dispose]())

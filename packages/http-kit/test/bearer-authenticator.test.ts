@@ -2,18 +2,19 @@ import { createHmac } from 'node:crypto'
 
 import type { JWTPayload } from 'jose'
 import { SignJWT, UnsecuredJWT } from 'jose'
+import { replaceFile, testFile } from '@signalbox/testkit/test-folder'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { BearerAuthenticator, BearerAuthenticatorOptions, Identity } from '../src/index.ts'
 import { AuthenticationError, bearerAuthenticator } from '../src/index.ts'
-import { ecKey, file, keySet, pem, replace, request, rsaKey, seconds, token } from './support/tokens.ts'
+import { ecKey, keySet, pem, request, rsaKey, seconds, token } from './support/tokens.ts'
 
 const KEY = ecKey('one')
 const RSA = rsaKey('rsa')
 const SECRET = 'thirty-two bytes are the least..'
 
 function open(options: Partial<BearerAuthenticatorOptions> = {}): BearerAuthenticator {
-  const authenticator = bearerAuthenticator({ keys: { keyFile: file(pem(KEY)), lookMs: 20 }, ...options })
+  const authenticator = bearerAuthenticator({ keys: { keyFile: testFile(pem(KEY)), lookMs: 20 }, ...options })
   onTestFinished(() => authenticator[Symbol.dispose]())
   return authenticator
 }
@@ -88,8 +89,8 @@ describe('the token', () => {
     const claims = { ClientID: 'alice', exp: seconds(60) }
     const unsecured = new UnsecuredJWT(claims).encode()
     const sources: readonly BearerAuthenticatorOptions['keys'][] = [
-      { keyFile: file(pem(KEY)) },
-      { jwksFile: file(keySet(KEY)) },
+      { keyFile: testFile(pem(KEY)) },
+      { jwksFile: testFile(keySet(KEY)) },
       { secret: SECRET },
     ]
     for (const keys of sources) {
@@ -105,8 +106,8 @@ describe('the token', () => {
     for (const key of [KEY, RSA]) {
       const body = `${encode({ alg: 'HS256', kid: key.kid })}.${encode({ ClientID: 'root', exp: seconds(60) })}`
       const sources: readonly [BearerAuthenticatorOptions['keys'], string][] = [
-        [{ keyFile: file(pem(key)) }, pem(key)],
-        [{ jwksFile: file(keySet(key)) }, keySet(key)],
+        [{ keyFile: testFile(pem(key)) }, pem(key)],
+        [{ jwksFile: testFile(keySet(key)) }, keySet(key)],
       ]
       for (const [keys, text] of sources) {
         const forged = `${body}.${createHmac('sha256', text).update(body).digest('base64url')}`
@@ -116,7 +117,7 @@ describe('the token', () => {
   })
 
   test('S1 - only the listed algorithms count, also if the key could verify others', async () => {
-    const strict = open({ keys: { keyFile: file(pem(RSA)) }, algorithms: ['PS256'] })
+    const strict = open({ keys: { keyFile: testFile(pem(RSA)) }, algorithms: ['PS256'] })
     expect(await refusal(strict, `Bearer ${await token(RSA)}`)).toMatch(/\(alg\)/)
     const { clientId } = await identity(strict, await token({ ...RSA, alg: 'PS256' }))
     expect(clientId).toBe('alice')
@@ -231,14 +232,16 @@ describe('keys', () => {
       new SignJWT({ ClientID: 'alice', exp: seconds(60) }).setProtectedHeader({ alg }).sign(Buffer.from(SECRET))
     expect(await identity(open({ keys: { secret: SECRET } }), await hs('HS256'))).toMatchObject({ clientId: 'alice' })
     for (const key of [KEY, RSA]) {
-      expect(await identity(open({ keys: { keyFile: file(pem(key)) } }), await token(key))).toMatchObject({})
-      expect(await identity(open({ keys: { jwksFile: file(keySet(KEY, RSA)) } }), await token(key))).toMatchObject({})
+      expect(await identity(open({ keys: { keyFile: testFile(pem(key)) } }), await token(key))).toMatchObject({})
+      expect(await identity(open({ keys: { jwksFile: testFile(keySet(KEY, RSA)) } }), await token(key))).toMatchObject(
+        {},
+      )
     }
   })
 
   test('S1 - a token without a key id is tried with the keys that could be meant', async () => {
     const others = [ecKey('two'), ecKey('three')]
-    const authenticator = open({ keys: { jwksFile: file(keySet(...others, KEY)) } })
+    const authenticator = open({ keys: { jwksFile: testFile(keySet(...others, KEY)) } })
     const bearer = await token(KEY, {}, { kid: undefined })
     expect(await identity(authenticator, bearer)).toMatchObject({ clientId: 'alice' })
     const foreign = await token(ecKey('x'), {}, { kid: undefined })
@@ -250,15 +253,15 @@ describe('keys', () => {
     const privatePem = KEY.privateKey.export({ type: 'pkcs8', format: 'pem' }).toString()
     const wrong: readonly [BearerAuthenticatorOptions['keys'], readonly string[], RegExp][] = [
       [{ keyFile: '/nowhere/key.pem' }, [], /^keyFile: cannot read "\/nowhere\/key.pem" \(ENOENT\)/],
-      [{ keyFile: file('garbage') }, [], /^keyFile: .*no public key in PEM/],
-      [{ keyFile: file(privatePem) }, [], /^keyFile: .*private key; allowed is the public key/],
-      [{ keyFile: file(pem(rsaKey('small', 1024))) }, [], /^keyFile: .*1024 bits; allowed are 2048/],
-      [{ keyFile: file(pem(KEY)) }, ['RS256'], /"RS256" cannot be used with the P-256 key; allowed are ES256/],
-      [{ keyFile: file(pem(KEY)) }, ['none'], /"none" cannot be used with/],
-      [{ jwksFile: file('{') }, [], /^jwksFile: .*not JSON/],
-      [{ jwksFile: file('{"keys": 7}') }, [], /^jwksFile: .*not a JSON Web Key Set/],
-      [{ jwksFile: file('{"keys": [{}]}') }, [], /^jwksFile: .*not a JSON Web Key Set/],
-      [{ jwksFile: file(keySet(KEY)) }, ['HS256'], /^algorithms: "HS256" cannot be used with a key set/],
+      [{ keyFile: testFile('garbage') }, [], /^keyFile: .*no public key in PEM/],
+      [{ keyFile: testFile(privatePem) }, [], /^keyFile: .*private key; allowed is the public key/],
+      [{ keyFile: testFile(pem(rsaKey('small', 1024))) }, [], /^keyFile: .*1024 bits; allowed are 2048/],
+      [{ keyFile: testFile(pem(KEY)) }, ['RS256'], /"RS256" cannot be used with the P-256 key; allowed are ES256/],
+      [{ keyFile: testFile(pem(KEY)) }, ['none'], /"none" cannot be used with/],
+      [{ jwksFile: testFile('{') }, [], /^jwksFile: .*not JSON/],
+      [{ jwksFile: testFile('{"keys": 7}') }, [], /^jwksFile: .*not a JSON Web Key Set/],
+      [{ jwksFile: testFile('{"keys": [{}]}') }, [], /^jwksFile: .*not a JSON Web Key Set/],
+      [{ jwksFile: testFile(keySet(KEY)) }, ['HS256'], /^algorithms: "HS256" cannot be used with a key set/],
       [{ jwksUrl: 'ftp://id.example/jwks' }, [], /^jwksUrl: .*allowed is an http or https URL/],
       [{ jwksUrl: 'https://user:pw@id.example/jwks' }, [], /^jwksUrl: .*without credentials/],
       [{ secret: SECRET.slice(1) }, [], /^secret: it has 31 bytes; allowed are 32 or more/],
@@ -273,34 +276,36 @@ describe('keys', () => {
 
   test('S1 - the refusal of a secret does not contain the secret', () => {
     expect(() => bearerAuthenticator({ keys: { secret: 'hunter2' } })).toThrow(/^(?!.*hunter2)/)
-    expect(() => bearerAuthenticator({ keys: { secretFile: file('hunter2') } })).toThrow(/^secretFile: (?!.*hunter2)/)
+    expect(() => bearerAuthenticator({ keys: { secretFile: testFile('hunter2') } })).toThrow(
+      /^secretFile: (?!.*hunter2)/,
+    )
   })
 
   test('S1 - a secret may be in a file, whose last newline is no part of it', async () => {
     const bearer = await signedBy(SECRET)
     for (const end of ['', '\n', '\r\n']) {
-      const authenticator = open({ keys: { secretFile: file(`${SECRET}${end}`) } })
+      const authenticator = open({ keys: { secretFile: testFile(`${SECRET}${end}`) } })
       expect(await identity(authenticator, bearer)).toMatchObject({ clientId: 'alice' })
     }
-    const other = open({ keys: { secretFile: file(`${SECRET}\n\n`) } })
+    const other = open({ keys: { secretFile: testFile(`${SECRET}\n\n`) } })
     expect(await identity(other, await signedBy(`${SECRET}\n`))).toMatchObject({ clientId: 'alice' })
-    expect(() => bearerAuthenticator({ keys: { secretFile: file('\n') } })).toThrow(/^secretFile: .*it is empty/)
+    expect(() => bearerAuthenticator({ keys: { secretFile: testFile('\n') } })).toThrow(/^secretFile: .*it is empty/)
   })
 
   test('S1 - a changed secret file is read again, and tokens of the old secret no longer count', async () => {
-    const path = file(SECRET)
+    const path = testFile(SECRET)
     const changed = Promise.withResolvers<void>()
     const authenticator = open({ keys: { secretFile: path, lookMs: 20 }, hooks: { changed: () => changed.resolve() } })
     const [old, next] = [await signedBy(SECRET), await signedBy(`${SECRET}!`)]
     expect(await identity(authenticator, old)).toMatchObject({ clientId: 'alice' })
-    replace(path, `${SECRET}!\n`)
+    replaceFile(path, `${SECRET}!\n`)
     await changed.promise
     expect(await identity(authenticator, next)).toMatchObject({ clientId: 'alice' })
     expect(await refusal(authenticator, `Bearer ${old}`)).not.toBe('')
   })
 
   test('S1 - a changed key file is read again, and tokens verified with the old key no longer count', async () => {
-    const path = file(pem(KEY))
+    const path = testFile(pem(KEY))
     const events: string[] = []
     const authenticator = open({
       keys: { keyFile: path, lookMs: 20 },
@@ -308,11 +313,11 @@ describe('keys', () => {
     })
     const old = await token(KEY)
     expect(await identity(authenticator, old)).toMatchObject({ clientId: 'alice' })
-    replace(path, 'garbage')
+    replaceFile(path, 'garbage')
     await expect.poll(() => events).toEqual([expect.stringContaining('no public key in PEM')])
     expect(await identity(authenticator, old)).toMatchObject({ clientId: 'alice' })
     const next = rsaKey('two')
-    replace(path, pem(next))
+    replaceFile(path, pem(next))
     await expect.poll(() => events.at(-1)).toBe('changed')
     expect(await identity(authenticator, await token(next))).toMatchObject({ clientId: 'alice' })
     expect(await refusal(authenticator, `Bearer ${old}`)).not.toBe('')
@@ -381,7 +386,7 @@ describe('verified tokens', () => {
   })
 
   test('S1 - a connection on which a token was accepted does not outlive it, or the keys', async () => {
-    const key = file(pem(KEY))
+    const key = testFile(pem(KEY))
     const authenticator = open({ keys: { keyFile: key, lookMs: 20 } })
     const call = { ...request(`Bearer ${await token(KEY)}`), socket: {} }
     const short = { ...request(`Bearer ${await token(KEY, { exp: seconds(-1) })}`), socket: {} }
@@ -390,7 +395,7 @@ describe('verified tokens', () => {
     // Past its `exp` a token is verified for each request, within the leeway of the clocks.
     expect(authenticator.authenticate(short)).toBeInstanceOf(Promise)
     expect(authenticator.authenticate(call)).not.toBeInstanceOf(Promise)
-    replace(key, pem(ecKey('other')))
+    replaceFile(key, pem(ecKey('other')))
     await expect
       .poll(async () => refusal(authenticator, call.headers.authorization ?? ''), { timeout: 10_000 })
       .toMatch(/signature/)

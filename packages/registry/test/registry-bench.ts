@@ -1,10 +1,7 @@
-import { mkdtemp, rm } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { onTestFinished } from 'vitest'
 
 import type { AgentRegistry, RegistryCaller, RegistryOptions } from '../src/index.ts'
@@ -54,7 +51,7 @@ export interface Bench {
 
 /** A real embedded engine in a temporary folder, gone when the test is over. */
 export async function openBench(): Promise<Bench> {
-  const path = await mkdtemp(join(tmpdir(), 'signalbox-registry-'))
+  const path = testFolder()
   let engine = await openEmbeddedEngine({ path })
   let { system } = createBroker(engine)
   let registries: AgentRegistry[] = []
@@ -63,10 +60,7 @@ export async function openBench(): Promise<Bench> {
     registries = []
     await engine.close()
   }
-  onTestFinished(async () => {
-    await close()
-    await rm(path, { recursive: true, force: true })
-  })
+  onTestFinished(close)
   return {
     get system() {
       return system

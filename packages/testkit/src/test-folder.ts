@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, onTestFinished } from 'vitest'
@@ -15,4 +15,17 @@ export function groupFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'signalbox-test-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
   return folder
+}
+
+/** Makes a file with this text that is removed when the running test ends. */
+export function testFile(text: string): string {
+  const path = join(testFolder(), 'file')
+  writeFileSync(path, text)
+  return path
+}
+
+/** Replaces a file as editors and orchestrators do: at once, by another file. */
+export function replaceFile(path: string, text: string): void {
+  writeFileSync(`${path}.new`, text)
+  renameSync(`${path}.new`, path)
 }

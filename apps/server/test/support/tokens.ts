@@ -1,11 +1,9 @@
 import type { KeyObject } from 'node:crypto'
 import { generateKeyPairSync } from 'node:crypto'
-import { renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 
 import type { JWTPayload } from 'jose'
 import { SignJWT } from 'jose'
-import { testFolder } from '@signalbox/testkit/test-folder'
+import { testFile } from '@signalbox/testkit/test-folder'
 
 import type { PartialConfig } from '../../src/config/load.ts'
 
@@ -40,27 +38,14 @@ export function keySet(...issuers: readonly Issuer[]): string {
   })
 }
 
-/** A file with this text, gone when the test is over. */
-export function file(text: string): string {
-  const path = join(testFolder(), 'file')
-  writeFileSync(path, text)
-  return path
-}
-
-/** Replaces a file as editors and orchestrators do. */
-export function replace(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text)
-  renameSync(`${path}.new`, path)
-}
-
 /** The settings of a server that takes this issuer's tokens, on both listeners. */
 export function trusting({ pem }: Issuer): PartialConfig {
-  return { authentication: { enable: true, keyFile: file(pem) }, api: { authentication: { enable: true } } }
+  return { authentication: { enable: true, keyFile: testFile(pem) }, api: { authentication: { enable: true } } }
 }
 
 /** The settings of a server with this policy; a rule left unfinished is about everything, and allows it. */
 export function governed(...rules: readonly object[]): PartialConfig {
-  return { authorization: { enable: true, policyFile: file(policyText(...rules)) } }
+  return { authorization: { enable: true, policyFile: testFile(policyText(...rules)) } }
 }
 
 export function policyText(...rules: readonly object[]): string {

@@ -1,12 +1,8 @@
 import type { KeyObject } from 'node:crypto'
 import { generateKeyPairSync } from 'node:crypto'
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 
 import type { JWTPayload } from 'jose'
 import { SignJWT } from 'jose'
-import { onTestFinished } from 'vitest'
 
 import type { AuthenticationRequest } from '../../src/index.ts'
 
@@ -59,19 +55,4 @@ export function request(...authorization: readonly string[]): AuthenticationRequ
     headers: first === undefined ? {} : { authorization: first },
     rawHeaders: ['Host', 'x', ...authorization.flatMap((value) => ['Authorization', value])],
   }
-}
-
-/** A file with this text, gone when the test is over. */
-export function file(text: string): string {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-keys-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-  const path = join(folder, 'file')
-  writeFileSync(path, text)
-  return path
-}
-
-/** Replaces a file as editors and orchestrators do. */
-export function replace(path: string, text: string): void {
-  writeFileSync(`${path}.new`, text)
-  renameSync(`${path}.new`, path)
 }
