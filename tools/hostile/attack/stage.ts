@@ -30,7 +30,7 @@ const HONEST_PRIORITY = ['chrt', '--rr', '1']
 
 /**
  * The server must not wait for other programs of the machine either, such as the attackers: it gets a low niceness and
- * a session of its own, because niceness has no effect between sessions. A real-time priority would falsify the times:
+ * a separate session, because niceness has no effect between sessions. A real-time priority would falsify the times:
  * its threads would then keep a core for 100 ms, and the kernel would stop them for 50 ms in each second.
  */
 const SERVER_PRIORITY = ['setsid', 'bash', '-c', 'echo -15 > /proc/self/autogroup; exec nice -n -15 "$@"', 'bash']
@@ -106,7 +106,7 @@ export class Stage implements AsyncDisposable {
         wrapper: [...(canRaise ? SERVER_PRIORITY : []), ...(canMount ? inContainer : []), ...files],
       }),
     )
-    // The event loop gets a core that the attackers do not use; the other threads of the server run where there is room.
+    // The event loop gets a core that the attackers do not use; the other threads of the server run on any core.
     if (cores !== undefined) succeeds(['taskset', '-cp', String(cores.measured), String(server.process.pid)])
     const honest = held.use(
       new MeasuredProcess({
