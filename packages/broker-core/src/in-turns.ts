@@ -37,6 +37,22 @@ export class Pace {
   }
 }
 
+/** Runs the tasks of each key one after the other. */
+export class SerialTasks {
+  readonly #last = new Map<string, Promise<unknown>>()
+
+  async run<Result>(key: string, task: () => Promise<Result>): Promise<Result> {
+    const before = this.#last.get(key) ?? Promise.resolve()
+    const running = before.catch(() => {}).then(task)
+    this.#last.set(key, running)
+    try {
+      return await running
+    } finally {
+      if (this.#last.get(key) === running) this.#last.delete(key)
+    }
+  }
+}
+
 /** Calls a function with each item of a long list, and yields to the event loop every few milliseconds. */
 export async function inTurns<Item>(items: readonly Item[], visit: (item: Item) => void): Promise<void> {
   const pace = new Pace()

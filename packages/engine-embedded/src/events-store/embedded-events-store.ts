@@ -11,6 +11,7 @@ import type {
   Subscription,
 } from '@signalbox/broker-core/engine'
 import { OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { SerialTasks } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import { appendedEvent, entryRow } from '../store/message-rows.ts'
@@ -149,8 +150,8 @@ class EventsStoreSubscriptions {
   readonly #positions: DurablePositions
   readonly #create: (name: string) => Promise<unknown>
   readonly #followed = new Map<string, Followed>()
-  /** The last subscription of each durable group that is being opened. */
-  readonly #opening = new Map<string, Promise<unknown>>()
+  /** The subscriptions of each durable group, opened one after the other: the first one reads the position. */
+  readonly #opening = new SerialTasks()
   #closed = false
 
   /** @param create Creates an events store */
@@ -179,7 +180,11 @@ class EventsStoreSubscriptions {
     signal?.throwIfAborted()
     await this.#ensure(name, signal)
     if (groupName === undefined) return this.#subscribeAlone(this.#follow(name), start, signal, listener)
-    if (durable) return this.#joinDurable(name, groupName, start, signal, listener)
+    if (durable) {
+      return this.#opening.run(`${name} ${groupName}`, () =>
+        this.#joinDurable(name, groupName, start, signal, listener),
+      )
+    }
     const followed = this.#follow(name)
     const { feed, groups } = followed
     const group = groups.get(groupName) ?? new EventsStoreGroup(feed, startOf(feed, start))
@@ -219,26 +224,7 @@ class EventsStoreSubscriptions {
     return subscription
   }
 
-  /** Joins a durable group after the earlier calls that join it: the first one reads the position. */
   async #joinDurable(
-    name: string,
-    groupName: string,
-    start: EventsStoreStart,
-    signal: AbortSignal | undefined,
-    listener: StoredEventListener,
-  ): Promise<Subscription> {
-    const key = `${name} ${groupName}`
-    const before = this.#opening.get(key) ?? Promise.resolve()
-    const joined = before.catch(() => {}).then(() => this.#joinStored(name, groupName, start, signal, listener))
-    this.#opening.set(key, joined)
-    try {
-      return await joined
-    } finally {
-      if (this.#opening.get(key) === joined) this.#opening.delete(key)
-    }
-  }
-
-  async #joinStored(
     name: string,
     groupName: string,
     start: EventsStoreStart,

@@ -29,29 +29,25 @@ interface Statements {
 
 const WITHIN = `FROM log_entries WHERE key >= ${KEY} AND key <= ${KEY} ORDER BY key`
 
+function prepare(connection: Database.Database): Statements {
+  return {
+    range: connection.prepare(`SELECT ${READ_ENTRY_COLUMNS} ${WITHIN} LIMIT ?`),
+    latest: connection.prepare(`SELECT ${READ_ENTRY_COLUMNS} ${WITHIN} DESC LIMIT ?`),
+    rangeSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} LIMIT ?`),
+    latestSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} DESC LIMIT ?`),
+    at: connection.prepare(`SELECT ${SEQUENCE} AS sequence, timestamp ${WITHIN} LIMIT 1`),
+    lastOfKey: connection.prepare('SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?'),
+  }
+}
+
 /** Reads entries of events stores on the main thread. Each call runs one statement to its end. */
 export class EventsStoreReader {
   readonly #store: Store
-  #connection: Database.Database | undefined
-  #statements: Statements | undefined
+  readonly #prepared: () => Statements
 
   constructor(store: Store) {
     this.#store = store
-  }
-
-  #prepared(): Statements {
-    const connection = this.#store.reader
-    if (this.#statements && this.#connection === connection) return this.#statements
-    this.#connection = connection
-    this.#statements = {
-      range: connection.prepare(`SELECT ${READ_ENTRY_COLUMNS} ${WITHIN} LIMIT ?`),
-      latest: connection.prepare(`SELECT ${READ_ENTRY_COLUMNS} ${WITHIN} DESC LIMIT ?`),
-      rangeSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} LIMIT ?`),
-      latestSizes: connection.prepare(`SELECT size AS bytes ${WITHIN} DESC LIMIT ?`),
-      at: connection.prepare(`SELECT ${SEQUENCE} AS sequence, timestamp ${WITHIN} LIMIT 1`),
-      lastOfKey: connection.prepare('SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?'),
-    }
-    return this.#statements
+    this.#prepared = store.statements(prepare)
   }
 
   /** Returns whether a part of the channel is known to be unreadable, so that waiting does not help. */

@@ -22,43 +22,39 @@ interface Statements {
   readonly expiring: Database.Statement<[], { count: number }>
 }
 
+function prepare(connection: Database.Database): Statements {
+  return {
+    page: connection
+      .prepare<[number, number, number, number, number], ReadRow>(
+        `SELECT ${READ_COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+      )
+      .raw(),
+    one: connection
+      .prepare<[number, number], ReadRow>(`SELECT ${READ_COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`)
+      .raw(),
+    times: connection
+      .prepare<[number, number, number, number, number], TimeRow>(
+        `SELECT ${SEQUENCE}, timestamp, expires_at FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
+      )
+      .raw(),
+    expired: connection.prepare(`
+      SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM queue_messages
+      WHERE expires_at > 0 AND expires_at <= ? ORDER BY expires_at, key LIMIT ? OFFSET ?`),
+    nextDue: connection.prepare('SELECT min(due_at) AS due FROM delayed_messages'),
+    expiring: connection.prepare(`
+      SELECT EXISTS (SELECT 1 FROM queue_messages WHERE expires_at > 0)
+        + EXISTS (SELECT 1 FROM delayed_messages WHERE expires_at > 0) AS count`),
+  }
+}
+
 /** Reads queue messages on the main thread. Each call runs one statement to its end. */
 export class QueueReader {
   readonly #store: Store
-  #connection: Database.Database | undefined
-  #statements: Statements | undefined
+  readonly #prepared: () => Statements
 
   constructor(store: Store) {
     this.#store = store
-  }
-
-  #prepared(): Statements {
-    const connection = this.#store.reader
-    if (this.#statements && this.#connection === connection) return this.#statements
-    this.#connection = connection
-    this.#statements = {
-      page: connection
-        .prepare<[number, number, number, number, number], ReadRow>(
-          `SELECT ${READ_COLUMNS}, ${SMALL_BODY} FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
-        )
-        .raw(),
-      one: connection
-        .prepare<[number, number], ReadRow>(`SELECT ${READ_COLUMNS}, body FROM queue_messages WHERE key = ${KEY}`)
-        .raw(),
-      times: connection
-        .prepare<[number, number, number, number, number], TimeRow>(
-          `SELECT ${SEQUENCE}, timestamp, expires_at FROM queue_messages WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`,
-        )
-        .raw(),
-      expired: connection.prepare(`
-        SELECT ${CHANNEL} AS channel, ${SEQUENCE} AS sequence FROM queue_messages
-        WHERE expires_at > 0 AND expires_at <= ? ORDER BY expires_at, key LIMIT ? OFFSET ?`),
-      nextDue: connection.prepare('SELECT min(due_at) AS due FROM delayed_messages'),
-      expiring: connection.prepare(`
-        SELECT EXISTS (SELECT 1 FROM queue_messages WHERE expires_at > 0)
-          + EXISTS (SELECT 1 FROM delayed_messages WHERE expires_at > 0) AS count`),
-    }
-    return this.#statements
+    this.#prepared = store.statements(prepare)
   }
 
   /**

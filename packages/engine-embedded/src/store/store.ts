@@ -155,6 +155,16 @@ export class Store {
     return this.#reader
   }
 
+  /** Returns a function that returns statements of the read connection. A reopened store prepares them again. */
+  statements<Statements>(prepare: (reader: Database.Database) => Statements): () => Statements {
+    let prepared: { readonly reader: Database.Database; readonly statements: Statements } | undefined
+    return () => {
+      const { reader } = this
+      if (prepared?.reader !== reader) prepared = { reader, statements: prepare(reader) }
+      return prepared.statements
+    }
+  }
+
   /** Runs a read of a channel's rows. @throws BrokerError ENGINE_UNAVAILABLE for errors of SQLite */
   reading<T>(type: StoredType, name: string, read: () => T): T {
     return this.#reading({ channel: { type, name } }, read)

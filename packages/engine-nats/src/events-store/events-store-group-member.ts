@@ -1,5 +1,6 @@
 import type { OpenSubscription, StoredEvent, StoredEventListener } from '@signalbox/broker-core/engine'
 import { groupLimit, isBrokerError, messageSize } from '@signalbox/broker-core/engine'
+import { SerialTasks } from '@signalbox/broker-core/internal'
 import type { ConsumerConfig } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
@@ -192,7 +193,7 @@ function groupConsumer({ group, durable }: GroupName): string {
  * The creations of durable groups of each node, by stream: they run one after the other, so that each counts the groups
  * before it.
  */
-const making = new WeakMap<Parts, Map<string, Promise<void>>>()
+const creations = new WeakMap<Parts, SerialTasks>()
 
 /**
  * Creates the consumer of a group, unless it exists: its position begins at `start`.
@@ -206,20 +207,12 @@ async function ensureGroupConsumer(
 ): Promise<void> {
   if (await exists(parts, channel, name)) return
   if (!name.durable) return create(parts, channel, name, start)
-  const own = making.get(parts) ?? new Map<string, Promise<void>>()
-  making.set(parts, own)
-  const before = own.get(channel.stream)
-  const made = (async () => {
-    await before?.catch(() => {})
+  const ofNode = creations.get(parts) ?? new SerialTasks()
+  creations.set(parts, ofNode)
+  await ofNode.run(channel.stream, async () => {
     if (await hasMaxGroups(parts, channel)) throw groupLimit(channel.name, parts.settings.maxDurableGroups)
     await create(parts, channel, name, start)
-  })()
-  own.set(channel.stream, made)
-  try {
-    await made
-  } finally {
-    if (own.get(channel.stream) === made) own.delete(channel.stream)
-  }
+  })
 }
 
 async function create(parts: Parts, channel: StoredChannel, name: GroupName, start: number): Promise<void> {
