@@ -64,6 +64,20 @@ export function Loading() {
   )
 }
 
+interface ReadingProps {
+  readonly of: { readonly error: ApiError | undefined; readonly loading: boolean }
+}
+
+/** The states of data that a part of the screen reads: the error of the last request, and the wait for the first answer. */
+export function Reading({ of: { error, loading } }: ReadingProps) {
+  return (
+    <>
+      <ErrorOf error={error} />
+      {loading && <Loading />}
+    </>
+  )
+}
+
 /** A problem that concerns the part of the screen where it is shown. */
 export function Problem({ children }: { readonly children: ComponentChildren }) {
   return (

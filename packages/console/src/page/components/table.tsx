@@ -1,9 +1,12 @@
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
+import { Empty } from './page.tsx'
+
 /** A column of a table. */
 export interface Column<Row> {
-  readonly id: string
+  /** What the order of the rows calls the column. @default the title */
+  readonly id?: string
   readonly title: string
   /** `true` aligns the cells to the right. @default false */
   readonly numeric?: boolean
@@ -26,6 +29,8 @@ interface TableProps<Row> {
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly keyOf: (row: Row) => string
+  /** Stands in place of a table without rows: why it is empty, and what would fill it. @default an empty table */
+  readonly empty?: ComponentChildren
   readonly sorting?: Sorting | undefined
   readonly onSort?: (sorting: Sorting) => void
   /** Called near the end of the rows, to load more of them. */
@@ -45,7 +50,12 @@ const ALL = 100
  * A table of any length: only the visible rows are in the page. The table scrolls with the page, so
  * there is one scroll bar.
  */
-export function Table<Row>(props: TableProps<Row>) {
+export function Table<Row>({ empty, ...props }: TableProps<Row>) {
+  if (props.rows.length === 0 && empty !== undefined) return <Empty>{empty}</Empty>
+  return <Rows {...props} />
+}
+
+function Rows<Row>(props: Omit<TableProps<Row>, 'empty'>) {
   const { label, columns, rows, keyOf, sorting, onSort, onEnd, onOpen, isSelected } = props
   const body = useRef<HTMLTableSectionElement>(null)
   const [[first, last], setRange] = useState<readonly [number, number]>([0, ALL])
@@ -71,7 +81,7 @@ export function Table<Row>(props: TableProps<Row>) {
     <div class="table-frame">
       <table aria-label={label} aria-rowcount={rows.length + 1}>
         <colgroup>
-          {columns.map(({ id, width, wideOnly }) => (
+          {columns.map(({ title, id = title, width, wideOnly }) => (
             <col
               key={id}
               class={wideOnly === true ? 'wide-only' : undefined}
@@ -82,7 +92,7 @@ export function Table<Row>(props: TableProps<Row>) {
         <thead>
           <tr>
             {columns.map((column) => (
-              <HeadCell key={column.id} column={column} sorting={sorting} onSort={onSort} />
+              <HeadCell key={column.id ?? column.title} column={column} sorting={sorting} onSort={onSort} />
             ))}
           </tr>
         </thead>
@@ -105,7 +115,7 @@ export function Table<Row>(props: TableProps<Row>) {
                   move(event, event.currentTarget.previousElementSibling)
               }}
             >
-              {columns.map(({ id, numeric, wideOnly, cell }) => (
+              {columns.map(({ title, id = title, numeric, wideOnly, cell }) => (
                 <td key={id} class={classOf(numeric, wideOnly)}>
                   {cell(row)}
                 </td>
@@ -126,7 +136,7 @@ interface HeadCellProps<Row> {
 }
 
 function HeadCell<Row>({ column, sorting, onSort }: HeadCellProps<Row>) {
-  const { id, title, numeric, wideOnly, sortable = false } = column
+  const { title, id = title, numeric, wideOnly, sortable = false } = column
   const sorted = sorting?.column === id
   const descending = sorted && sorting.descending
   return (

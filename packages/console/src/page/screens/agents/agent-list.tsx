@@ -6,7 +6,7 @@ import { usePages } from '../../api/use-data.ts'
 import { total, useHistory } from '../../api/use-history.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { Search } from '../../components/fields.tsx'
-import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
+import { Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Ago, Badge, count, plural, span, UserText } from '../../components/values.tsx'
@@ -19,34 +19,29 @@ type AgentHistory = HistoryData['agents'][number]
 /** The agents with figures in the list; the node keeps those of the most active ones. */
 const WITH_FIGURES = 50
 
-const NONE: readonly ListedAgent[] = []
-
 /** Every registered agent, with its liveness and its calls of the last hour. */
 export function AgentList({ search }: { readonly search: string }) {
-  const {
-    data: items = NONE,
-    error,
-    loading,
-  } = usePages('agents', (cursor, signal) => get('/api/agents', { limit: 1_000, ...cursor }, signal), 5_000)
+  const agents = usePages('agents', (cursor, signal) => get('/api/agents', { limit: 1_000, ...cursor }, signal), 5_000)
+  const { data } = agents
   const history = useHistory('hour', { channels: 0, agents: WITH_FIGURES })
-  const shown = useMemo(() => items.filter((agent) => matches(agent, search)), [items, search])
+  const shown = useMemo(() => (data ?? []).filter((agent) => matches(agent, search)), [data, search])
   const histories = useMemo(() => new Map(history.data?.agents.map((agent) => [agent.agent_id, agent])), [history.data])
   return (
     <Page
       title="Agents"
-      note={loading ? undefined : plural(items.length, 'agent')}
+      note={agents.loading ? undefined : plural(data?.length ?? 0, 'agent')}
       actions={<Search label="Find an agent" value={search} onChange={(value) => setQuery({ search: value })} />}
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
-      {!loading && items.length === 0 && error === undefined && (
-        <Empty>No agent is registered. An agent registers with POST /agents/register at the shared listener.</Empty>
-      )}
-      {items.length > 0 && shown.length === 0 && <Empty>No agent has this text in its id, name, owner or URL.</Empty>}
-      {shown.length > 0 && (
+      <Reading of={agents} />
+      {data !== undefined && (
         <Table
           label="Agents"
           rows={shown}
+          empty={
+            data.length === 0
+              ? 'No agent is registered. An agent registers with POST /agents/register at the shared listener.'
+              : 'No agent has this text in its id, name, owner or URL.'
+          }
           keyOf={({ agent_id }) => agent_id}
           onOpen={({ agent_id }) => go(['agents', agent_id])}
           columns={columnsWith(histories)}
@@ -68,7 +63,6 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
   }
   return [
     {
-      id: 'agent',
       title: 'Agent',
       cell: ({ agent_id, name }) => (
         <>
@@ -80,29 +74,25 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
       ),
     },
     {
-      id: 'version',
       title: 'Version',
       width: '6rem',
       wideOnly: true,
       cell: ({ version }) => <UserText max={20}>{version}</UserText>,
     },
     {
-      id: 'owner',
       title: 'Owner',
       width: '10rem',
       wideOnly: true,
       cell: ({ registered_by }) => <UserText>{registered_by}</UserText>,
     },
-    { id: 'live', title: 'State', width: '7rem', cell: (agent) => <Liveness agent={agent} /> },
+    { title: 'State', width: '7rem', cell: (agent) => <Liveness agent={agent} /> },
     {
-      id: 'seen',
       title: 'Last seen',
       width: '7rem',
       wideOnly: true,
       cell: ({ last_seen }) => <Ago value={last_seen} />,
     },
     {
-      id: 'flight',
       title: 'In flight',
       numeric: true,
       width: '5.5rem',
@@ -110,7 +100,6 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
       cell: ({ in_flight }) => count(in_flight),
     },
     {
-      id: 'calls',
       title: 'Calls, 1 h',
       numeric: true,
       width: '6.5rem',
@@ -118,14 +107,12 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
       cell: figure(({ calls }) => count(total(calls))),
     },
     {
-      id: 'errors',
       title: 'Errors, 1 h',
       numeric: true,
       width: '6.5rem',
       cell: figure(({ errors }) => count(total(errors))),
     },
     {
-      id: 'latency',
       title: 'Latency, 1 h',
       numeric: true,
       width: '7rem',

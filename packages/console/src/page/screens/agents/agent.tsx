@@ -164,12 +164,11 @@ function Instances({ instances }: { readonly instances: NonNullable<ListedAgent[
         rows={instances}
         keyOf={({ instance_id }) => instance_id}
         columns={[
-          { id: 'id', title: 'Instance', cell: ({ instance_id }) => <UserText>{instance_id}</UserText> },
-          { id: 'url', title: 'Address', wideOnly: true, cell: ({ url }) => <UserText>{url}</UserText> },
-          { id: 'state', title: 'State', width: '8rem', cell: (instance) => <Liveness agent={instance} /> },
-          { id: 'seen', title: 'Last seen', width: '8rem', cell: ({ last_seen }) => <Ago value={last_seen} /> },
+          { title: 'Instance', cell: ({ instance_id }) => <UserText>{instance_id}</UserText> },
+          { title: 'Address', wideOnly: true, cell: ({ url }) => <UserText>{url}</UserText> },
+          { title: 'State', width: '8rem', cell: (instance) => <Liveness agent={instance} /> },
+          { title: 'Last seen', width: '8rem', cell: ({ last_seen }) => <Ago value={last_seen} /> },
           {
-            id: 'flight',
             title: 'In flight',
             width: '6rem',
             numeric: true,

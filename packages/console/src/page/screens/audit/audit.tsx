@@ -122,22 +122,19 @@ function useOlder(filters: AuditFilters, first: string | null): Older {
 const NONE: readonly AuditEntry[] = []
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
-  { id: 'time', title: 'Time', width: '10.5rem', cell: ({ time }) => <Time value={time} /> },
+  { title: 'Time', width: '10.5rem', cell: ({ time }) => <Time value={time} /> },
   {
-    id: 'outcome',
     title: 'Outcome',
     width: '7rem',
     wideOnly: true,
     cell: ({ outcome }) => <Outcome outcome={outcome} />,
   },
   {
-    id: 'client',
     title: 'Caller',
     width: '10rem',
     cell: ({ client }) => (client === '' ? <span class="muted">not verified</span> : <UserText>{client}</UserText>),
   },
   {
-    id: 'action',
     title: 'Action',
     width: '13rem',
     cell: ({ action, count: times = 1 }) => (
@@ -147,9 +144,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       </>
     ),
   },
-  { id: 'target', title: 'Target', wideOnly: true, cell: (entry) => <Target entry={entry} /> },
+  { title: 'Target', wideOnly: true, cell: (entry) => <Target entry={entry} /> },
   {
-    id: 'detail',
     title: 'Detail',
     wideOnly: true,
     cell: ({ code, detail = '' }) => (

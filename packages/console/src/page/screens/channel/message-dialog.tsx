@@ -6,7 +6,7 @@ import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { Dialog, DialogForm } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
-import { ErrorOf, Loading, notify } from '../../components/page.tsx'
+import { ErrorOf, notify, Reading } from '../../components/page.tsx'
 import { TagsField, tagsOf, tagsText, TagsView } from '../../components/tags.tsx'
 import { Ago, count, Time, UserText } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
@@ -30,8 +30,7 @@ export function MessageDialog({ type, channel, sequence, onClose, onSent }: Mess
   const message = data?.message
   return (
     <Dialog title={`Message ${count(sequence)}`} wide onClose={onClose}>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {message && !editing && <MessageFacts message={message} />}
       {message && !editing && mayWrite && (
         <div class="buttons">

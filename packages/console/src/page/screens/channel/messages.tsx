@@ -3,7 +3,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
-import { Empty, ErrorOf, Loading, notify, Panel } from '../../components/page.tsx'
+import { notify, Panel, Reading } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
 import { Ago, bytes, count, UserText } from '../../components/values.tsx'
 import type { Column } from '../../components/table.tsx'
@@ -65,20 +65,17 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
         </>
       }
     >
-      <ErrorOf error={first.error} />
-      {first.loading && <Loading />}
-      {first.data && list.items.length === 0 && (
-        <Empty>
-          {search !== ''
-            ? `No message contains this text among ${count(first.data.examined)} that were searched.`
-            : type === 'queues'
-              ? 'No message waits here. Leased and delayed messages are not shown.'
-              : 'This events store is empty.'}
-        </Empty>
-      )}
-      {list.items.length > 0 && (
+      <Reading of={first} />
+      {first.data && (
         <Table
           label="Messages"
+          empty={
+            search !== ''
+              ? `No message contains this text among ${count(first.data.examined)} that were searched.`
+              : type === 'queues'
+                ? 'No message waits here. Leased and delayed messages are not shown.'
+                : 'This events store is empty.'
+          }
           columns={type === 'queues' ? QUEUE_COLUMNS : STORE_COLUMNS}
           rows={list.items}
           keyOf={({ sequence }) => String(sequence)}
@@ -110,18 +107,16 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
 }
 
 const COLUMNS: readonly Column<ShownMessage>[] = [
-  { id: 'sequence', title: 'Sequence', numeric: true, width: '6rem', cell: ({ sequence }) => count(sequence) },
-  { id: 'time', title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
+  { title: 'Sequence', numeric: true, width: '6rem', cell: ({ sequence }) => count(sequence) },
+  { title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
   {
-    id: 'client',
     title: 'Sender',
     width: '10rem',
     wideOnly: true,
     cell: ({ client_id }) => <UserText>{client_id}</UserText>,
   },
-  { id: 'body', title: 'Body', cell: preview },
+  { title: 'Body', cell: preview },
   {
-    id: 'tags',
     title: 'Tags',
     numeric: true,
     width: '4.5rem',
@@ -129,7 +124,6 @@ const COLUMNS: readonly Column<ShownMessage>[] = [
     cell: ({ tag_count }) => count(tag_count),
   },
   {
-    id: 'size',
     title: 'Size',
     numeric: true,
     width: '6rem',
@@ -141,7 +135,6 @@ const COLUMNS: readonly Column<ShownMessage>[] = [
 const QUEUE_COLUMNS: readonly Column<ShownMessage>[] = [
   ...COLUMNS,
   {
-    id: 'receives',
     title: 'Receives',
     numeric: true,
     width: '6rem',
@@ -153,7 +146,6 @@ const QUEUE_COLUMNS: readonly Column<ShownMessage>[] = [
 const STORE_COLUMNS: readonly Column<ShownMessage>[] = [
   ...COLUMNS,
   {
-    id: 'key',
     title: 'Key',
     width: '8rem',
     wideOnly: true,

@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import type { ChannelType } from '../../components/values.tsx'
-import { Empty, ErrorOf, Panel } from '../../components/page.tsx'
+import { ErrorOf, Panel } from '../../components/page.tsx'
 import { count, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 
@@ -38,27 +38,24 @@ export function Subscribers({ type, channel }: SubscribersProps) {
       }
     >
       <ErrorOf error={error} />
-      {data?.items.length === 0 && (
-        <Empty>
-          {type === 'queues' ? 'No client waits for messages on this node.' : 'No client subscribes on this node.'}
-        </Empty>
-      )}
-      {data !== undefined && data.items.length > 0 && (
+      {data && (
         <Table
           label="Clients on this node"
+          empty={
+            type === 'queues' ? 'No client waits for messages on this node.' : 'No client subscribes on this node.'
+          }
           rows={data.items}
           keyOf={({ client_id, kind, pattern, group }) => JSON.stringify([client_id, kind, pattern, group])}
           columns={[
-            { id: 'client', title: 'ClientID', cell: ({ client_id }) => <UserText>{client_id}</UserText> },
-            { id: 'kind', title: 'Kind', cell: ({ kind }) => KINDS[kind] },
-            { id: 'group', title: 'Group', wideOnly: true, cell: ({ group }) => group && <UserText>{group}</UserText> },
+            { title: 'ClientID', cell: ({ client_id }) => <UserText>{client_id}</UserText> },
+            { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
+            { title: 'Group', wideOnly: true, cell: ({ group }) => group && <UserText>{group}</UserText> },
             {
-              id: 'pattern',
               title: 'Pattern',
               wideOnly: true,
               cell: ({ pattern }) => pattern && <UserText>{pattern}</UserText>,
             },
-            { id: 'count', title: 'Number', numeric: true, cell: (client) => count(client.count) },
+            { title: 'Number', numeric: true, cell: (client) => count(client.count) },
           ]}
         />
       )}

@@ -6,7 +6,7 @@ import { toApiError, useData } from '../../api/use-data.ts'
 import { last, perSecond, useHistory } from '../../api/use-history.ts'
 import { Dialog, DialogForm } from '../../components/dialog.tsx'
 import { Field, NameInput, Search, Select } from '../../components/fields.tsx'
-import { Empty, ErrorOf, Loading, notify, Page } from '../../components/page.tsx'
+import { Empty, ErrorOf, notify, Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import {
@@ -175,8 +175,7 @@ function ChannelList({ place }: ScreenProps) {
         </>
       }
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data?.complete === false && <Empty>The server is still counting. The order is not final yet.</Empty>}
       {data?.total === 0 && (
         <Empty>

@@ -1,6 +1,6 @@
 import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-data.ts'
-import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
+import { Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { Ago, count, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
@@ -37,18 +37,16 @@ function QueueList() {
   )
   return (
     <>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
-      {data?.length === 0 && <Empty>No queue holds dead letters.</Empty>}
-      {data !== undefined && data.length > 0 && (
+      <Reading of={{ error, loading }} />
+      {data && (
         <Table
           label="Dead-letter queues"
+          empty="No queue holds dead letters."
           rows={data}
           keyOf={(queue) => queue.channel}
           onOpen={(queue) => setQuery({ channel: queue.channel })}
           columns={[
             {
-              id: 'name',
               title: 'Dead-letter queue',
               cell: (queue) => (
                 <a href={href(['dead-letters'], { channel: queue.channel })}>
@@ -57,13 +55,11 @@ function QueueList() {
               ),
             },
             {
-              id: 'sources',
               title: 'From',
               wideOnly: true,
               cell: ({ sources }) => <UserText>{sources.map(({ source }) => source).join(', ')}</UserText>,
             },
             {
-              id: 'oldest',
               title: 'Oldest',
               numeric: true,
               width: '9rem',
@@ -71,7 +67,6 @@ function QueueList() {
               cell: ({ oldest }) => <Ago value={oldest} />,
             },
             {
-              id: 'waiting',
               title: 'Dead letters',
               numeric: true,
               width: '9rem',

@@ -5,7 +5,7 @@ import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Ago, ChannelLink, count, plural, UserText } from '../../components/values.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { Empty, ErrorOf, Loading, notify, Panel } from '../../components/page.tsx'
+import { ErrorOf, Loading, notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Place } from '../../router/location.ts'
 import { setQuery } from '../../router/location.ts'
@@ -53,22 +53,20 @@ export function Groups({ channel, place }: GroupsProps) {
           )
         }
       >
-        <ErrorOf error={error} />
-        {loading && <Loading />}
-        {data?.groups.length === 0 && <Empty>This queue holds no dead letters.</Empty>}
-        {data !== undefined && data.groups.length > 0 && (
+        <Reading of={{ error, loading }} />
+        {data && (
           <Table
             label="Groups of dead letters"
+            empty="This queue holds no dead letters."
             rows={data.groups}
             keyOf={({ source, reason }) => JSON.stringify([source, reason])}
             onOpen={(group) => setQuery({ source: group.source, reason: group.reason })}
             isSelected={(group) => group === chosen}
             columns={[
-              { id: 'source', title: 'From queue', cell: (group) => <ChannelLink type="queues" name={group.source} /> },
-              { id: 'reason', title: 'Reason', cell: (group) => <UserText>{group.reason}</UserText> },
-              { id: 'count', title: 'Dead letters', numeric: true, width: '8rem', cell: (group) => count(group.count) },
+              { title: 'From queue', cell: (group) => <ChannelLink type="queues" name={group.source} /> },
+              { title: 'Reason', cell: (group) => <UserText>{group.reason}</UserText> },
+              { title: 'Dead letters', numeric: true, width: '8rem', cell: (group) => count(group.count) },
               {
-                id: 'oldest',
                 title: 'Oldest',
                 numeric: true,
                 width: '8rem',
@@ -76,7 +74,6 @@ export function Groups({ channel, place }: GroupsProps) {
                 cell: (group) => <Ago value={group.oldest} />,
               },
               {
-                id: 'newest',
                 title: 'Newest',
                 numeric: true,
                 width: '8rem',
@@ -84,7 +81,6 @@ export function Groups({ channel, place }: GroupsProps) {
                 cell: (group) => <Ago value={group.newest} />,
               },
               {
-                id: 'redrive',
                 title: 'Action',
                 numeric: true,
                 width: '6.5rem',

@@ -5,7 +5,7 @@ import { act, get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { Dialog, DialogForm } from '../../components/dialog.tsx'
-import { Empty, ErrorOf, Loading, notify, Panel } from '../../components/page.tsx'
+import { ErrorOf, notify, Panel, Reading } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
 import { Ago, bytes, count, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
@@ -58,33 +58,29 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
       }
       note={letters && `the first ${count(letters.length)}`}
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
-      {letters?.length === 0 && <Empty>No letter of this group is among the first 1,000 messages.</Empty>}
-      {letters !== undefined && letters.length > 0 && (
+      <Reading of={{ error, loading }} />
+      {letters && (
         <Table
           label="Dead letters"
+          empty="No letter of this group is among the first 1,000 messages."
           rows={letters}
           keyOf={({ sequence }) => String(sequence)}
           onOpen={setOpen}
           columns={[
             {
-              id: 'sequence',
               title: 'Sequence',
               numeric: true,
               width: '6rem',
               cell: ({ sequence }) => count(sequence),
             },
-            { id: 'age', title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
+            { title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
             {
-              id: 'sender',
               title: 'Sender',
               width: '9rem',
               wideOnly: true,
               cell: ({ client_id }) => <UserText>{client_id}</UserText>,
             },
             {
-              id: 'body',
               title: 'Body',
               cell: ({ body, body_encoding, body_size }) =>
                 body_encoding === 'base64' ? (
@@ -96,7 +92,6 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
                 ),
             },
             {
-              id: 'action',
               title: 'Action',
               numeric: true,
               width: '6.5rem',
@@ -150,8 +145,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
   }
   return (
     <Dialog title={`Dead letter ${count(letter.sequence)}`} wide onClose={onClose}>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {message !== undefined && body === undefined && (
         <div class="stack">
           <dl class="facts">

@@ -45,25 +45,22 @@ export function Redrives() {
         rows={data.items}
         keyOf={({ id }) => id}
         columns={[
-          { id: 'channel', title: 'Dead-letter queue', cell: ({ channel }) => <UserText>{channel}</UserText> },
-          { id: 'selection', title: 'Selection', wideOnly: true, cell: selectionOf },
+          { title: 'Dead-letter queue', cell: ({ channel }) => <UserText>{channel}</UserText> },
+          { title: 'Selection', wideOnly: true, cell: selectionOf },
           {
-            id: 'state',
             title: 'State',
             width: '7.5rem',
             cell: ({ state }) => <Badge kind={KINDS[state] ?? 'neutral'}>{state}</Badge>,
           },
-          { id: 'progress', title: 'Progress', width: '10rem', wideOnly: true, cell: progressOf },
+          { title: 'Progress', width: '10rem', wideOnly: true, cell: progressOf },
           {
-            id: 'redriven',
             title: 'Sent back',
             numeric: true,
             width: '6.5rem',
             cell: ({ redriven }) => count(redriven),
           },
-          { id: 'left', title: 'Left', cell: leftOf },
+          { title: 'Left', cell: leftOf },
           {
-            id: 'started',
             title: 'Started',
             numeric: true,
             width: '8rem',
@@ -71,7 +68,6 @@ export function Redrives() {
             cell: ({ started_at }) => <Ago value={started_at} />,
           },
           {
-            id: 'action',
             title: 'Action',
             numeric: true,
             width: '5.5rem',

@@ -15,7 +15,7 @@ import {
 import { BodyView } from '../../components/body-view.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Empty, Page, Problem } from '../../components/page.tsx'
+import { Page, Problem } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
@@ -43,18 +43,16 @@ const DIRECTIONS = [
 ] as const
 
 const COLUMNS: readonly Column<Seen>[] = [
-  { id: 'time', title: 'Time', width: '6rem', cell: ({ time }) => <Time value={time} /> },
-  { id: 'direction', title: 'Way', width: '5rem', cell: ({ direction }) => (direction === 'in' ? '→ in' : '← out') },
-  { id: 'type', title: 'Type', width: '7rem', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
+  { title: 'Time', width: '6rem', cell: ({ time }) => <Time value={time} /> },
+  { title: 'Way', width: '5rem', cell: ({ direction }) => (direction === 'in' ? '→ in' : '← out') },
+  { title: 'Type', width: '7rem', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
   {
-    id: 'channel',
     title: 'Channel',
     width: '14rem',
     cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
   },
-  { id: 'client', title: 'Client', width: '9rem', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
+  { title: 'Client', width: '9rem', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
   {
-    id: 'body',
     title: 'Body',
     cell: ({ body, body_encoding, body_size }) =>
       body_encoding === 'base64' ? (
@@ -66,7 +64,6 @@ const COLUMNS: readonly Column<Seen>[] = [
       ),
   },
   {
-    id: 'size',
     title: 'Size',
     numeric: true,
     width: '6rem',
@@ -119,22 +116,17 @@ export function Live({ place }: ScreenProps) {
         <p class="muted">{plural(monitor.dropped, 'message')} not shown: messages came faster than this page reads.</p>
       )}
       {monitor.missed > 0 && <p class="muted">{plural(monitor.missed, 'message')} passed while the list was paused.</p>}
-      {monitor.messages.length === 0 ? (
-        <Empty>
-          No message has passed since this screen was opened. Filters: a name, * for one part, &gt; for the rest.
-        </Empty>
-      ) : (
-        <Table
-          label="Messages"
-          columns={COLUMNS}
-          rows={monitor.messages}
-          keyOf={({ number }) => String(number)}
-          onOpen={(seen) => {
-            setPaused(true)
-            setOpen(seen)
-          }}
-        />
-      )}
+      <Table
+        label="Messages"
+        empty="No message has passed since this screen was opened. Filters: a name, * for one part, > for the rest."
+        columns={COLUMNS}
+        rows={monitor.messages}
+        keyOf={({ number }) => String(number)}
+        onOpen={(seen) => {
+          setPaused(true)
+          setOpen(seen)
+        }}
+      />
       {open !== undefined && <SeenDialog seen={open} onClose={() => setOpen(undefined)} />}
     </Page>
   )

@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { total } from '../../api/use-history.ts'
 import { Ago, Badge, ChannelLink, count, span, TYPE_NAMES, UserText } from '../../components/values.tsx'
-import { Empty, Panel } from '../../components/page.tsx'
+import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href } from '../../router/location.ts'
 import type { Snapshot } from './figures.tsx'
@@ -13,34 +13,29 @@ export function Queues({ snapshot }: { readonly snapshot: Snapshot }) {
       title="Deepest queues"
       actions={<a href={href(['channels'], { type: 'queues', sort: 'depth' })}>All queues</a>}
     >
-      {snapshot.deepest_queues.length === 0 ? (
-        <Empty>No queue has waiting messages.</Empty>
-      ) : (
-        <Table
-          label="Deepest queues"
-          rows={snapshot.deepest_queues}
-          keyOf={({ name }) => name}
-          onOpen={({ name }) => go(['channels', 'queues', name])}
-          columns={[
-            { id: 'name', title: 'Queue', cell: ({ name }) => <ChannelLink type="queues" name={name} /> },
-            { id: 'waiting', title: 'Waiting', numeric: true, cell: ({ waiting }) => count(waiting) },
-            {
-              id: 'oldest',
-              title: 'Oldest',
-              numeric: true,
-              cell: ({ oldest_waiting }) => (oldest_waiting === null ? '–' : <Ago value={oldest_waiting} />),
-            },
-            { id: 'flight', title: 'In flight', numeric: true, cell: ({ in_flight }) => count(in_flight) },
-            {
-              id: 'dead',
-              title: 'Dead-lettered',
-              numeric: true,
-              wideOnly: true,
-              cell: ({ dead_lettered }) => count(dead_lettered),
-            },
-          ]}
-        />
-      )}
+      <Table
+        label="Deepest queues"
+        empty="No queue has waiting messages."
+        rows={snapshot.deepest_queues}
+        keyOf={({ name }) => name}
+        onOpen={({ name }) => go(['channels', 'queues', name])}
+        columns={[
+          { title: 'Queue', cell: ({ name }) => <ChannelLink type="queues" name={name} /> },
+          { title: 'Waiting', numeric: true, cell: ({ waiting }) => count(waiting) },
+          {
+            title: 'Oldest',
+            numeric: true,
+            cell: ({ oldest_waiting }) => (oldest_waiting === null ? '–' : <Ago value={oldest_waiting} />),
+          },
+          { title: 'In flight', numeric: true, cell: ({ in_flight }) => count(in_flight) },
+          {
+            title: 'Dead-lettered',
+            numeric: true,
+            wideOnly: true,
+            cell: ({ dead_lettered }) => count(dead_lettered),
+          },
+        ]}
+      />
     </Panel>
   )
 }
@@ -48,28 +43,24 @@ export function Queues({ snapshot }: { readonly snapshot: Snapshot }) {
 export function TopChannels({ snapshot }: { readonly snapshot: Snapshot }) {
   return (
     <Panel title="Busiest channels" actions={<a href={href(['channels'], { sort: 'messages_in' })}>All channels</a>}>
-      {snapshot.top_channels.length === 0 ? (
-        <Empty>No message has passed yet. Send one in Channels.</Empty>
-      ) : (
-        <Table
-          label="Busiest channels"
-          rows={snapshot.top_channels}
-          keyOf={({ type, name }) => `${type} ${name}`}
-          onOpen={({ type, name }) => go(['channels', type, name])}
-          columns={[
-            { id: 'name', title: 'Channel', cell: ({ type, name }) => <ChannelLink type={type} name={name} /> },
-            { id: 'type', title: 'Type', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
-            { id: 'in', title: 'In', numeric: true, cell: ({ messages_in }) => count(messages_in) },
-            { id: 'out', title: 'Out', numeric: true, cell: ({ messages_out }) => count(messages_out) },
-            {
-              id: 'last',
-              title: 'Last activity',
-              numeric: true,
-              cell: ({ last_activity }) => <Ago value={last_activity} />,
-            },
-          ]}
-        />
-      )}
+      <Table
+        label="Busiest channels"
+        empty="No message has passed yet. Send one in Channels."
+        rows={snapshot.top_channels}
+        keyOf={({ type, name }) => `${type} ${name}`}
+        onOpen={({ type, name }) => go(['channels', type, name])}
+        columns={[
+          { title: 'Channel', cell: ({ type, name }) => <ChannelLink type={type} name={name} /> },
+          { title: 'Type', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
+          { title: 'In', numeric: true, cell: ({ messages_in }) => count(messages_in) },
+          { title: 'Out', numeric: true, cell: ({ messages_out }) => count(messages_out) },
+          {
+            title: 'Last activity',
+            numeric: true,
+            cell: ({ last_activity }) => <Ago value={last_activity} />,
+          },
+        ]}
+      />
     </Panel>
   )
 }
@@ -81,28 +72,24 @@ export function FailingAgents({ history }: { readonly history: HistoryData | und
     .toSorted((a, b) => b.errors - a.errors)
   return (
     <Panel title="Failing agents" note="in the time span">
-      {failing.length === 0 ? (
-        <Empty>No call of an agent has failed.</Empty>
-      ) : (
-        <Table
-          label="Failing agents"
-          rows={failing}
-          keyOf={({ id }) => id}
-          columns={[
-            {
-              id: 'agent',
-              title: 'Agent',
-              cell: ({ id }) => (
-                <a href={href(['agents', id])}>
-                  <UserText>{id}</UserText>
-                </a>
-              ),
-            },
-            { id: 'errors', title: 'Failed', numeric: true, cell: ({ errors }) => count(errors) },
-            { id: 'calls', title: 'Calls', numeric: true, cell: ({ calls }) => count(calls) },
-          ]}
-        />
-      )}
+      <Table
+        label="Failing agents"
+        empty="No call of an agent has failed."
+        rows={failing}
+        keyOf={({ id }) => id}
+        columns={[
+          {
+            title: 'Agent',
+            cell: ({ id }) => (
+              <a href={href(['agents', id])}>
+                <UserText>{id}</UserText>
+              </a>
+            ),
+          },
+          { title: 'Failed', numeric: true, cell: ({ errors }) => count(errors) },
+          { title: 'Calls', numeric: true, cell: ({ calls }) => count(calls) },
+        ]}
+      />
     </Panel>
   )
 }
@@ -119,12 +106,11 @@ export function Nodes({ nodes }: { readonly nodes: readonly Node[] }) {
         rows={nodes}
         keyOf={({ id }) => id ?? ''}
         columns={[
-          { id: 'node', title: 'Node', cell: ({ node }) => <UserText>{node === '' ? 'not named' : node}</UserText> },
-          { id: 'state', title: 'State', cell: (node) => <NodeBadge node={node} /> },
-          { id: 'engine', title: 'Engine', wideOnly: true, cell: ({ engine }) => engine },
-          { id: 'version', title: 'Version', cell: ({ version }) => (version === '' ? 'not known' : version) },
+          { title: 'Node', cell: ({ node }) => <UserText>{node === '' ? 'not named' : node}</UserText> },
+          { title: 'State', cell: (node) => <NodeBadge node={node} /> },
+          { title: 'Engine', wideOnly: true, cell: ({ engine }) => engine },
+          { title: 'Version', cell: ({ version }) => (version === '' ? 'not known' : version) },
           {
-            id: 'uptime',
             title: 'Up',
             numeric: true,
             cell: ({ uptime_seconds }) => (uptime_seconds === null ? '–' : span(uptime_seconds * 1_000)),

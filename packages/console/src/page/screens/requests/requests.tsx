@@ -4,7 +4,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Badge, bytes, ChannelLink, count, plural, span, Time, UserText } from '../../components/values.tsx'
-import { Empty, ErrorOf, Loading, Page, Panel } from '../../components/page.tsx'
+import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
@@ -40,8 +40,7 @@ export function Requests({ place }: ScreenProps) {
         </>
       }
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data && (
         <>
           <Panel
@@ -52,20 +51,22 @@ export function Requests({ place }: ScreenProps) {
                 : undefined
             }
           >
-            {data.waiting.length === 0 ? (
-              <Empty>
-                No command or query waits for an answer{channel === '' ? ' on this node.' : ' on this channel.'}
-              </Empty>
-            ) : (
-              <Table label="Waiting requests" rows={data.waiting} keyOf={({ id }) => id} columns={WAITING} />
-            )}
+            <Table
+              label="Waiting requests"
+              empty={`No command or query waits for an answer${channel === '' ? ' on this node.' : ' on this channel.'}`}
+              rows={data.waiting}
+              keyOf={({ id }) => id}
+              columns={WAITING}
+            />
           </Panel>
           <Panel title="Ended" note="The last ones of this node, newest first">
-            {data.ended.length === 0 ? (
-              <Empty>No command or query has ended since the start of this node.</Empty>
-            ) : (
-              <Table label="Ended requests" rows={data.ended} keyOf={({ id }) => id} columns={ENDED} />
-            )}
+            <Table
+              label="Ended requests"
+              empty="No command or query has ended since the start of this node."
+              rows={data.ended}
+              keyOf={({ id }) => id}
+              columns={ENDED}
+            />
           </Panel>
           {data.unlisted > 0 && (
             <p class="muted">
@@ -82,13 +83,11 @@ export function Requests({ place }: ScreenProps) {
 
 const COMMON: readonly Column<SeenRequest>[] = [
   {
-    id: 'channel',
     title: 'Channel',
     cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
   },
-  { id: 'type', title: 'Type', width: '6.5rem', cell: ({ type }) => (type === 'commands' ? 'Command' : 'Query') },
+  { title: 'Type', width: '6.5rem', cell: ({ type }) => (type === 'commands' ? 'Command' : 'Query') },
   {
-    id: 'client',
     title: 'Sender',
     width: '11rem',
     wideOnly: true,
@@ -97,7 +96,6 @@ const COMMON: readonly Column<SeenRequest>[] = [
 ]
 
 const RESPONDER: Column<SeenRequest> = {
-  id: 'responder',
   title: 'Responder',
   width: '11rem',
   wideOnly: true,
@@ -105,7 +103,6 @@ const RESPONDER: Column<SeenRequest> = {
 }
 
 const SIZE: Column<SeenRequest> = {
-  id: 'size',
   title: 'Body',
   width: '6rem',
   numeric: true,
@@ -114,7 +111,6 @@ const SIZE: Column<SeenRequest> = {
 }
 
 const TRACE: Column<SeenRequest> = {
-  id: 'trace',
   title: 'Message',
   width: '5.5rem',
   wideOnly: true,
@@ -124,7 +120,6 @@ const TRACE: Column<SeenRequest> = {
 const WAITING: readonly Column<SeenRequest>[] = [
   ...COMMON,
   {
-    id: 'state',
     title: 'State',
     width: '9rem',
     cell: ({ state }) => (
@@ -135,17 +130,17 @@ const WAITING: readonly Column<SeenRequest>[] = [
   },
   RESPONDER,
   SIZE,
-  { id: 'age', title: 'Waits', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
+  { title: 'Waits', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
   TRACE,
 ]
 
 const ENDED: readonly Column<SeenRequest>[] = [
   ...COMMON,
-  { id: 'outcome', title: 'Outcome', width: '12rem', cell: ({ outcome }) => <Outcome outcome={outcome} /> },
+  { title: 'Outcome', width: '12rem', cell: ({ outcome }) => <Outcome outcome={outcome} /> },
   RESPONDER,
   SIZE,
-  { id: 'took', title: 'Took', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
-  { id: 'at', title: 'Ended', width: '6.5rem', wideOnly: true, cell: ({ ended_at }) => <Time value={ended_at} /> },
+  { title: 'Took', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
+  { title: 'Ended', width: '6.5rem', wideOnly: true, cell: ({ ended_at }) => <Time value={ended_at} /> },
   TRACE,
 ]
 

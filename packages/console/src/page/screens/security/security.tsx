@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Ago, Badge, plural, Time, UserText } from '../../components/values.tsx'
-import { ErrorOf, Loading, Page, Panel, Problem } from '../../components/page.tsx'
+import { Page, Panel, Problem, Reading } from '../../components/page.tsx'
 import { href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { PolicyTester } from './policy-tester.tsx'
@@ -18,8 +18,7 @@ export function Security({ place }: ScreenProps) {
       note="Of this node"
       actions={<a href={href(['audit'], { outcome: 'denied' })}>Denials in the audit log</a>}
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data && (
         <div class="grid">
           <Panel title="Listeners">

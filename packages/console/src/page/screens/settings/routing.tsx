@@ -42,16 +42,14 @@ export function Routing() {
           rows={rules}
           keyOf={({ index }) => String(index)}
           columns={[
-            { id: 'index', title: 'Rule', width: '4rem', numeric: true, cell: ({ index }) => index },
+            { title: 'Rule', width: '4rem', numeric: true, cell: ({ index }) => index },
             {
-              id: 'type',
               title: 'Condition',
               width: '9rem',
               wideOnly: true,
               cell: ({ key_type: type }) => (type === 'regex' ? 'Channel name' : 'CESQL'),
             },
             {
-              id: 'key',
               title: 'Key',
               cell: ({ key }) => (
                 <code>
@@ -60,7 +58,6 @@ export function Routing() {
               ),
             },
             {
-              id: 'targets',
               title: 'Copies go to',
               cell: ({ targets }) => (
                 <UserText max={1_000}>

@@ -4,7 +4,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { count, InlineCode, UserText } from '../../components/values.tsx'
-import { Empty, ErrorOf, Loading, Page, Panel } from '../../components/page.tsx'
+import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Search, Segments } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
@@ -41,8 +41,7 @@ export function Settings({ place }: ScreenProps) {
         </>
       }
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {search === '' && all && <Routing />}
       {data && groups.length === 0 && (
         <Empty>No setting {all ? '' : 'that differs from its default '}has this text.</Empty>
@@ -77,7 +76,6 @@ function groupsOf(
 
 const COLUMNS: readonly Column<Setting>[] = [
   {
-    id: 'env',
     title: 'Setting',
     width: '45%',
     cell: ({ key, env, documentation, description }) => (
@@ -91,9 +89,8 @@ const COLUMNS: readonly Column<Setting>[] = [
       </>
     ),
   },
-  { id: 'value', title: 'Value', width: '22%', cell: ({ value }) => <Value value={value} /> },
+  { title: 'Value', width: '22%', cell: ({ value }) => <Value value={value} /> },
   {
-    id: 'source',
     title: 'Source',
     width: '19%',
     cell: ({ origin, origin_detail: detail }) =>
@@ -106,7 +103,6 @@ const COLUMNS: readonly Column<Setting>[] = [
       ),
   },
   {
-    id: 'default',
     title: 'Default',
     width: '14%',
     wideOnly: true,

@@ -4,7 +4,7 @@ import { act, get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Confirm, Dialog } from '../../components/dialog.tsx'
-import { Empty, ErrorOf, Fact, Loading, notify, Panel } from '../../components/page.tsx'
+import { Empty, Fact, notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { Ago, count, Time, UserText } from '../../components/values.tsx'
@@ -28,25 +28,22 @@ export function Streams({ query, selected }: StreamsProps) {
   )
   return (
     <Panel title="Streams of agents" note={data && `${count(data.items.length)}, of this node`}>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
-      {data?.items.length === 0 && <Empty>No stream of an agent is open to a client of this node.</Empty>}
-      {data !== undefined && data.items.length > 0 && (
+      <Reading of={{ error, loading }} />
+      {data && (
         <Table
           label="Streams of agents"
+          empty="No stream of an agent is open to a client of this node."
           rows={data.items}
           keyOf={({ id }) => id}
           onOpen={({ id }) => go(['tasks', 'streams', id], query)}
           isSelected={({ id }) => id === selected}
           columns={[
             {
-              id: 'agent',
               title: 'Agent',
               cell: ({ agent_id }) => <a href={href(['agents', agent_id])}>{agent_id}</a>,
             },
-            { id: 'client', title: 'Caller', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
+            { title: 'Caller', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
             {
-              id: 'id',
               title: 'Stream',
               cell: ({ id }) => (
                 <a href={href(['tasks', 'streams', id], query)}>
@@ -55,22 +52,19 @@ export function Streams({ query, selected }: StreamsProps) {
               ),
             },
             {
-              id: 'opened',
               title: 'Opened',
               width: '7rem',
               wideOnly: true,
               cell: (one) => <Time value={one.opened_at} />,
             },
             {
-              id: 'last',
               title: 'Last event',
               width: '7.5rem',
               wideOnly: true,
               cell: (one) => <Ago value={one.last_event_at} />,
             },
-            { id: 'events', title: 'Events', width: '5rem', numeric: true, cell: (one) => count(one.event_count) },
+            { title: 'Events', width: '5rem', numeric: true, cell: (one) => count(one.event_count) },
             {
-              id: 'end',
               title: mayEnd ? 'Action' : '',
               width: '5rem',
               cell: (one) =>

@@ -4,7 +4,7 @@ import { act, get } from '../../api/client.ts'
 import type { ApiError, GetData } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { Dialog } from '../../components/dialog.tsx'
-import { Empty, ErrorOf, Fact, Loading, notify } from '../../components/page.tsx'
+import { Empty, ErrorOf, Fact, notify, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { Badge, Time, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
@@ -21,8 +21,7 @@ export function TaskDialog({ id, onClose, onChanged }: TaskDialogProps) {
   const { data, error, loading, refresh } = useData(`task ${id}`, (signal) => readTask(id, signal), 2_000)
   return (
     <Dialog title="Task" wide onClose={onClose}>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data === null && <Empty>No task has this id. Tasks are removed some time after their end.</Empty>}
       {data && (
         <div class="stack">

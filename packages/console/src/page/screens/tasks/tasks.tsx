@@ -1,6 +1,6 @@
 import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-data.ts'
-import { Empty, ErrorOf, Loading, Page, Panel } from '../../components/page.tsx'
+import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Segments } from '../../components/fields.tsx'
 import { Ago, count, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
@@ -38,18 +38,8 @@ export function Tasks({ place }: ScreenProps) {
           />
         }
       >
-        <ErrorOf error={tasks.error} />
-        {tasks.loading && <Loading />}
-        {tasks.data?.length === 0 && (
-          <Empty>
-            {all
-              ? 'No task is stored. A call of a tool becomes a task if it takes longer than 3 seconds and its client supports tasks.'
-              : 'No task is under way.'}
-          </Empty>
-        )}
-        {tasks.data !== undefined && tasks.data.length > 0 && (
-          <TaskTable tasks={tasks.data} query={place.query} selected={id} />
-        )}
+        <Reading of={tasks} />
+        {tasks.data && <TaskTable tasks={tasks.data} all={all} query={place.query} selected={id} />}
       </Panel>
       <Streams query={place.query} selected={stream} />
       {id !== undefined && <TaskDialog id={id} onClose={() => go(['tasks'], place.query)} onChanged={tasks.refresh} />}
@@ -59,21 +49,26 @@ export function Tasks({ place }: ScreenProps) {
 
 interface TaskTableProps {
   readonly tasks: readonly ListedTask[]
+  readonly all: boolean
   readonly query: Readonly<Record<string, string>>
   readonly selected: string | undefined
 }
 
-function TaskTable({ tasks, query, selected }: TaskTableProps) {
+function TaskTable({ tasks, all, query, selected }: TaskTableProps) {
   return (
     <Table
       label="Tasks"
+      empty={
+        all
+          ? 'No task is stored. A call of a tool becomes a task if it takes longer than 3 seconds and its client supports tasks.'
+          : 'No task is under way.'
+      }
       rows={tasks}
       keyOf={({ id }) => id}
       onOpen={({ id }) => go(['tasks', id], query)}
       isSelected={({ id }) => id === selected}
       columns={[
         {
-          id: 'id',
           title: 'Task',
           cell: ({ id }) => (
             <a href={href(['tasks', id], query)}>
@@ -81,23 +76,21 @@ function TaskTable({ tasks, query, selected }: TaskTableProps) {
             </a>
           ),
         },
-        { id: 'tool', title: 'Tool', width: '10rem', wideOnly: true, cell: ({ tool }) => <code>{tool}</code> },
+        { title: 'Tool', width: '10rem', wideOnly: true, cell: ({ tool }) => <code>{tool}</code> },
         {
-          id: 'owner',
           title: 'Owner',
           width: '11rem',
           wideOnly: true,
           cell: ({ owner }) => <UserText>{owner}</UserText>,
         },
-        { id: 'status', title: 'State', width: '9rem', cell: ({ status }) => <TaskStatus status={status} /> },
+        { title: 'State', width: '9rem', cell: ({ status }) => <TaskStatus status={status} /> },
         {
-          id: 'created',
           title: 'Created',
           width: '8rem',
           wideOnly: true,
           cell: (task) => <Ago value={task.created_at} />,
         },
-        { id: 'updated', title: 'Changed', width: '8rem', cell: (task) => <Ago value={task.updated_at} /> },
+        { title: 'Changed', width: '8rem', cell: (task) => <Ago value={task.updated_at} /> },
       ]}
     />
   )

@@ -1,6 +1,6 @@
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
+import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { plural, UserText } from '../../components/values.tsx'
 import { href, setQuery } from '../../router/location.ts'
@@ -22,8 +22,7 @@ export function Tools({ place }: ScreenProps) {
       note={data && `${plural(tools.length, 'tool')} of /mcp`}
       actions={<Search label="Find a tool" value={search} onChange={(value) => setQuery({ search: value })} />}
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data && tools.length === 0 && <Empty>The server has no tools: /mcp is turned off.</Empty>}
       {tools.length > 0 && (
         <div class={tool === undefined ? 'split' : 'split split-open'}>

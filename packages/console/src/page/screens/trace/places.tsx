@@ -16,7 +16,6 @@ export function Places({ places }: { readonly places: readonly Place[] }) {
         keyOf={({ type, channel, message }) => `${type} ${channel} ${message.sequence}`}
         columns={[
           {
-            id: 'channel',
             title: 'Channel',
             cell: ({ type, channel, dead_letter_of: source }) => (
               <>
@@ -31,7 +30,6 @@ export function Places({ places }: { readonly places: readonly Place[] }) {
             ),
           },
           {
-            id: 'sequence',
             title: 'Sequence',
             width: '7rem',
             numeric: true,
@@ -40,7 +38,6 @@ export function Places({ places }: { readonly places: readonly Place[] }) {
             ),
           },
           {
-            id: 'receives',
             title: 'Receives',
             width: '6rem',
             numeric: true,
@@ -48,21 +45,18 @@ export function Places({ places }: { readonly places: readonly Place[] }) {
             cell: ({ message: { receive_count: receives } }) => (receives === undefined ? '–' : count(receives)),
           },
           {
-            id: 'sender',
             title: 'Sender',
             width: '11rem',
             wideOnly: true,
             cell: ({ message }) => <UserText>{message.client_id}</UserText>,
           },
           {
-            id: 'time',
             title: 'Accepted',
             width: '9.5rem',
             wideOnly: true,
             cell: ({ message }) => <Time value={message.timestamp} />,
           },
           {
-            id: 'body',
             title: 'Body',
             wideOnly: true,
             cell: ({ message: { body, body_encoding: encoding } }) =>

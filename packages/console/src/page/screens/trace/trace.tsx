@@ -5,7 +5,7 @@ import { get } from '../../api/client.ts'
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Field } from '../../components/fields.tsx'
-import { Empty, ErrorOf, Loading, Page, Panel } from '../../components/page.tsx'
+import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { ChannelLink, isChannelType, Time, TYPE_NAMES, UserText } from '../../components/values.tsx'
 import { href, setQuery } from '../../router/location.ts'
@@ -114,8 +114,7 @@ function Found({ question }: { readonly question: GetQuery<'/api/trace'> }) {
       <p role="status" class="hidden-text">
         {announced}
       </p>
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data && <Steps data={data} />}
       {data && data.places.length > 0 && <Places places={data.places} />}
       {data && data.audit.length > 0 && <AuditOfMessage entries={data.audit} />}

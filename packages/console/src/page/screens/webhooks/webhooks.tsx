@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData, usePages } from '../../api/use-data.ts'
 import { ChannelLink, plural, UserText } from '../../components/values.tsx'
-import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
+import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
@@ -31,22 +31,18 @@ export function Webhooks({ place }: ScreenProps) {
       note={data && items.length > 0 ? plural(items.length, 'subscription') : undefined}
       actions={<Search label="Find a subscription" value={search} onChange={(value) => setQuery({ search: value })} />}
     >
-      <ErrorOf error={error} />
-      {loading && <Loading />}
+      <Reading of={{ error, loading }} />
       {data?.length === 0 && <None />}
-      {items.length > 0 && shown.length === 0 && (
-        <Empty>No subscription has this text in its channel, endpoint, owner or id.</Empty>
-      )}
-      {shown.length > 0 && (
+      {items.length > 0 && (
         <Table
           label="Webhook subscriptions"
+          empty="No subscription has this text in its channel, endpoint, owner or id."
           rows={shown}
           keyOf={(one) => one.id}
           onOpen={(one) => go(['webhooks', one.id], place.query)}
           isSelected={(one) => one.id === id}
           columns={[
             {
-              id: 'endpoint',
               title: 'Endpoint',
               cell: (one) => (
                 <a href={href(['webhooks', one.id], place.query)}>
@@ -55,21 +51,18 @@ export function Webhooks({ place }: ScreenProps) {
               ),
             },
             {
-              id: 'channel',
               title: 'Channel',
               cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
             },
             {
-              id: 'owner',
               title: 'Owner',
               width: '11rem',
               wideOnly: true,
               cell: ({ owner }) => <UserText>{owner}</UserText>,
             },
-            { id: 'format', title: 'Format', width: '9rem', wideOnly: true, cell: ({ format }) => format },
-            { id: 'state', title: 'State', width: '8rem', cell: ({ state }) => <WebhookState state={state} /> },
+            { title: 'Format', width: '9rem', wideOnly: true, cell: ({ format }) => format },
+            { title: 'State', width: '8rem', cell: ({ state }) => <WebhookState state={state} /> },
             {
-              id: 'reason',
               title: 'Reason',
               wideOnly: true,
               cell: ({ reason = '' }) => <UserText>{reason}</UserText>,
