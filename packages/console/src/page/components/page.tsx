@@ -136,18 +136,24 @@ export function Toasts() {
   )
 }
 
-interface FactProps {
-  readonly name: string
-  readonly children: ComponentChildren
+interface FactsProps {
+  /** The values by their names. Those that are undefined or false are left out. */
+  readonly of: Readonly<Record<string, ComponentChildren>>
+  readonly class?: string
 }
 
-/** A name and its value, in a list of facts. */
-export function Fact({ name, children }: FactProps) {
+/** What is known about one thing: names and their values. */
+export function Facts({ of, ...rest }: FactsProps) {
+  const facts = Object.entries(of).filter(([, value]) => value !== undefined && value !== false)
   return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
+    <dl class={rest.class === undefined ? 'facts' : `facts ${rest.class}`}>
+      {facts.map(([name, value]) => (
+        <>
+          <dt key={name}>{name}</dt>
+          <dd>{value}</dd>
+        </>
+      ))}
+    </dl>
   )
 }
 

@@ -35,6 +35,15 @@ export function UserText({ children, max = 200, ...rest }: UserTextProps) {
   )
 }
 
+/** Text that a user wrote, in the type of code. */
+export function UserCode(props: UserTextProps) {
+  return (
+    <code>
+      <UserText {...props} />
+    </code>
+  )
+}
+
 const CLOCK = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit',
   minute: '2-digit',

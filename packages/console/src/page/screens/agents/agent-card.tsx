@@ -1,18 +1,10 @@
-import { Panel } from '../../components/page.tsx'
+import { Facts, Panel } from '../../components/page.tsx'
 import { UserText } from '../../components/values.tsx'
 
 import './agents.css'
 
 /** The description of a card, and what the agent accepts. */
 export function About({ card }: { readonly card: ShownCard }) {
-  const facts: readonly (readonly [string, readonly string[]])[] = [
-    ['Provider', card.provider === '' ? [] : [card.provider]],
-    ['A2A versions', card.protocolVersions],
-    ['Capabilities', card.capabilities],
-    ['Accepts', card.inputModes],
-    ['Answers with', card.outputModes],
-    ['Interfaces', card.interfaces.map(({ url, binding }) => `${binding} ${url}`.trim())],
-  ]
   return (
     <div>
       {card.description === '' ? (
@@ -22,18 +14,17 @@ export function About({ card }: { readonly card: ShownCard }) {
           <UserText max={2_048}>{card.description}</UserText>
         </p>
       )}
-      <dl class="facts card-facts">
-        {facts
-          .filter(([, values]) => values.length > 0)
-          .map(([title, values]) => (
-            <>
-              <dt key={title}>{title}</dt>
-              <dd>
-                <Texts values={values} />
-              </dd>
-            </>
-          ))}
-      </dl>
+      <Facts
+        class="card-facts"
+        of={{
+          Provider: card.provider !== '' && <UserText>{card.provider}</UserText>,
+          'A2A versions': listed(card.protocolVersions),
+          Capabilities: listed(card.capabilities),
+          Accepts: listed(card.inputModes),
+          'Answers with': listed(card.outputModes),
+          Interfaces: listed(card.interfaces.map(({ url, binding }) => `${binding} ${url}`.trim())),
+        }}
+      />
     </div>
   )
 }
@@ -77,6 +68,10 @@ function SkillView({ skill: { id, name, description, tags, examples } }: { reado
       ))}
     </li>
   )
+}
+
+function listed(values: readonly string[]) {
+  return values.length > 0 && <Texts values={values} />
 }
 
 function Texts({ values }: { readonly values: readonly string[] }) {

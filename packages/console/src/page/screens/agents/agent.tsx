@@ -7,7 +7,7 @@ import type { HistoryData } from '../../api/use-history.ts'
 import { JsonView } from '../../components/body-view.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { Segments } from '../../components/fields.tsx'
-import { Empty, ErrorOf, Loading, notify, Page, Panel } from '../../components/page.tsx'
+import { Empty, ErrorOf, Facts, Loading, notify, Page, Panel } from '../../components/page.tsx'
 import { Plot } from '../../components/plot.tsx'
 import { Table } from '../../components/table.tsx'
 import { Ago, count, plural, rate, span, Time, UserText } from '../../components/values.tsx'
@@ -53,7 +53,7 @@ export function Agent({ id, place }: { readonly id: string; readonly place: Plac
       <ErrorOf error={card.error ?? listed.error} />
       {card.loading && <Loading />}
       <div class="grid">
-        {agent && <Facts agent={agent} />}
+        {agent && <AgentFacts agent={agent} />}
         {shown && <About card={shown} />}
       </div>
       {shown && <Skills card={shown} />}
@@ -111,47 +111,33 @@ function readPage(cursor: string | null, signal: AbortSignal) {
   return get('/api/agents', { limit: 1_000, ...(cursor === null ? {} : { cursor }) }, signal)
 }
 
-function Facts({ agent }: { readonly agent: ListedAgent }) {
+function AgentFacts({ agent }: { readonly agent: ListedAgent }) {
+  const expiry =
+    agent.expires_at === null ? (
+      ', does not expire'
+    ) : (
+      <>
+        , expires <Time value={agent.expires_at} />
+      </>
+    )
   return (
-    <dl class="facts">
-      <dt>Id</dt>
-      <dd>
-        <code>{agent.agent_id}</code>
-      </dd>
-      {agent.version !== '' && (
-        <>
-          <dt>Version</dt>
-          <dd>
-            <UserText>{agent.version}</UserText>
-          </dd>
-        </>
-      )}
-      <dt>Address</dt>
-      <dd>
-        <UserText max={2_048}>{agent.url}</UserText>
-      </dd>
-      <dt>Owner</dt>
-      <dd>
-        {agent.registered_by === '' ? <span class="muted">none</span> : <UserText>{agent.registered_by}</UserText>}
-      </dd>
-      <dt>Registered</dt>
-      <dd>
-        <Time value={agent.registered_at} />
-      </dd>
-      <dt>Last seen</dt>
-      <dd>
-        <Ago value={agent.last_seen} />
-        {agent.expires_at === null ? (
-          ', does not expire'
-        ) : (
+    <Facts
+      of={{
+        Id: <code>{agent.agent_id}</code>,
+        Version: agent.version !== '' && <UserText>{agent.version}</UserText>,
+        Address: <UserText max={2_048}>{agent.url}</UserText>,
+        Owner:
+          agent.registered_by === '' ? <span class="muted">none</span> : <UserText>{agent.registered_by}</UserText>,
+        Registered: <Time value={agent.registered_at} />,
+        'Last seen': (
           <>
-            , expires <Time value={agent.expires_at} />
+            <Ago value={agent.last_seen} />
+            {expiry}
           </>
-        )}
-      </dd>
-      <dt>In flight</dt>
-      <dd>{plural(agent.in_flight, 'request')} of this node</dd>
-    </dl>
+        ),
+        'In flight': `${plural(agent.in_flight, 'request')} of this node`,
+      }}
+    />
   )
 }
 

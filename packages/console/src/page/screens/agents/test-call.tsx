@@ -6,7 +6,7 @@ import { CallState, useCall } from '../../components/call.tsx'
 import { Field } from '../../components/fields.tsx'
 import { NeedsRole, Panel } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { UserText } from '../../components/values.tsx'
+import { UserCode } from '../../components/values.tsx'
 
 /** The most events that are shown; the newest ones. */
 const MAX_SHOWN = 200
@@ -65,11 +65,7 @@ function shownEvent({ name, data, time }: StreamEvent) {
   return {
     time,
     title: NAMES[name] ?? name,
-    detail: (
-      <code>
-        <UserText max={20_000}>{JSON.stringify(payloadOf(data), undefined, 2)}</UserText>
-      </code>
-    ),
+    detail: <UserCode max={20_000}>{JSON.stringify(payloadOf(data), undefined, 2)}</UserCode>,
   }
 }
 

@@ -4,7 +4,7 @@ import type { ApiError } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { JsonView } from '../../components/body-view.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Empty, ErrorOf, Loading, Page } from '../../components/page.tsx'
+import { Empty, ErrorOf, Facts, Loading, Page } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Badge, ChannelLink, count, isChannelType, Time, UserText } from '../../components/values.tsx'
@@ -165,44 +165,31 @@ function Target({ entry: { type, channel, agent } }: { readonly entry: AuditEntr
 
 /** One entry with all its fields. */
 function EntryDialog({ entry, onClose }: { readonly entry: AuditEntry; readonly onClose: () => void }) {
-  const texts: readonly (readonly [string, string | undefined])[] = [
-    ['Caller', entry.client === '' ? 'not verified' : entry.client],
-    ['Action', entry.action],
-    ['Channel', entry.channel],
-    ['Agent', entry.agent],
-    ['Address', entry.address],
-    ['Code', entry.code],
-    ['Detail', entry.detail],
-    ['Node', entry.node],
-  ]
   return (
     <Dialog title="Audit entry" wide onClose={onClose}>
       <div class="stack">
-        <dl class="facts">
-          <dt>Time</dt>
-          <dd>
-            <Time value={entry.time} />
-          </dd>
-          <dt>Outcome</dt>
-          <dd>
-            <Outcome outcome={entry.outcome} />
-          </dd>
-          {texts.map(
-            ([title, text]) =>
-              text !== undefined && (
-                <>
-                  <dt>{title}</dt>
-                  <dd>
-                    <UserText max={1_024}>{text}</UserText>
-                  </dd>
-                </>
-              ),
-          )}
-        </dl>
+        <Facts
+          of={{
+            Time: <Time value={entry.time} />,
+            Outcome: <Outcome outcome={entry.outcome} />,
+            Caller: text(entry.client === '' ? 'not verified' : entry.client),
+            Action: text(entry.action),
+            Channel: text(entry.channel),
+            Agent: text(entry.agent),
+            Address: text(entry.address),
+            Code: text(entry.code),
+            Detail: text(entry.detail),
+            Node: text(entry.node),
+          }}
+        />
         <JsonView label="Entry as JSON" value={entry} />
       </div>
     </Dialog>
   )
+}
+
+function text(value: string | undefined) {
+  return value !== undefined && <UserText max={1_024}>{value}</UserText>
 }
 
 /** The end of an action in a word. */

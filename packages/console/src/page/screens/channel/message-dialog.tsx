@@ -6,9 +6,9 @@ import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { Dialog, DialogForm } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
-import { ErrorOf, notify, Reading } from '../../components/page.tsx'
+import { ErrorOf, Facts, notify, Reading } from '../../components/page.tsx'
 import { TagsField, tagsOf, tagsText, TagsView } from '../../components/tags.tsx'
-import { Ago, count, Time, UserText } from '../../components/values.tsx'
+import { Ago, count, Time, UserCode, UserText } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 
@@ -56,72 +56,31 @@ export function MessageDialog({ type, channel, sequence, onClose, onSent }: Mess
 }
 
 function MessageFacts({ message }: { readonly message: ShownMessage }) {
-  const { id, client_id, timestamp, receive_count, max_receive_count, dead_letter_queue, expires_at, key, metadata } =
-    message
+  const { id, timestamp, receive_count: receives, max_receive_count: most = 0 } = message
+  const { dead_letter_queue: deadLetters = '', expires_at: expiry = null, key, metadata } = message
   return (
     <div class="stack">
-      <dl class="facts">
-        <dt>Id</dt>
-        <dd>
-          <code>
-            <UserText>{id}</UserText>
-          </code>{' '}
-          <a href={href(['trace'], { id })}>Trace</a>
-        </dd>
-        <dt>Sender</dt>
-        <dd>
-          <UserText>{client_id}</UserText>
-        </dd>
-        <dt>Accepted</dt>
-        <dd>
-          <Time value={timestamp} /> (<Ago value={timestamp} />)
-        </dd>
-        {receive_count !== undefined && (
-          <>
-            <dt>Receives</dt>
-            <dd>
-              {count(receive_count)}
-              {max_receive_count !== undefined && max_receive_count > 0 && ` of ${count(max_receive_count)}`}
-            </dd>
-          </>
-        )}
-        {dead_letter_queue !== undefined && dead_letter_queue !== '' && (
-          <>
-            <dt>Dead-letter queue</dt>
-            <dd>
-              <UserText>{dead_letter_queue}</UserText>
-            </dd>
-          </>
-        )}
-        {expires_at !== undefined && expires_at !== null && (
-          <>
-            <dt>Expires</dt>
-            <dd>
-              <Time value={expires_at} />
-            </dd>
-          </>
-        )}
-        {key !== undefined && (
-          <>
-            <dt>Key</dt>
-            <dd>
-              <UserText>{key}</UserText>
-            </dd>
-          </>
-        )}
-        {metadata !== '' && (
-          <>
-            <dt>Metadata</dt>
-            <dd>
-              <UserText max={4_000}>{metadata}</UserText>
-            </dd>
-          </>
-        )}
-        <dt>Tags</dt>
-        <dd>
-          <TagsView tags={message.tags} />
-        </dd>
-      </dl>
+      <Facts
+        of={{
+          Id: (
+            <>
+              <UserCode>{id}</UserCode> <a href={href(['trace'], { id })}>Trace</a>
+            </>
+          ),
+          Sender: <UserText>{message.client_id}</UserText>,
+          Accepted: (
+            <>
+              <Time value={timestamp} /> (<Ago value={timestamp} />)
+            </>
+          ),
+          Receives: receives !== undefined && `${count(receives)}${most > 0 ? ` of ${count(most)}` : ''}`,
+          'Dead-letter queue': deadLetters !== '' && <UserText>{deadLetters}</UserText>,
+          Expires: expiry !== null && <Time value={expiry} />,
+          Key: key !== undefined && <UserText>{key}</UserText>,
+          Metadata: metadata !== '' && <UserText max={4_000}>{metadata}</UserText>,
+          Tags: <TagsView tags={message.tags} />,
+        }}
+      />
       <BodyView body={message.body} encoding={message.body_encoding} size={message.body_size} />
     </div>
   )

@@ -5,7 +5,7 @@ import { get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { notify, Panel, Reading } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
-import { Ago, bytes, count, UserText } from '../../components/values.tsx'
+import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Place } from '../../router/location.ts'
@@ -161,11 +161,7 @@ const STORE_COLUMNS: readonly Column<ShownMessage>[] = [
 function preview({ body, body_encoding, body_size }: ShownMessage) {
   if (body_encoding === 'base64') return <span class="muted">{bytes(body_size)} of binary data</span>
   if (body_size === 0) return <span class="muted">(empty)</span>
-  return (
-    <code>
-      <UserText>{body.replaceAll(/\s+/g, ' ')}</UserText>
-    </code>
-  )
+  return <UserCode>{body.replaceAll(/\s+/g, ' ')}</UserCode>
 }
 
 function noteOf(shown: number, next: number | null): string {

@@ -2,7 +2,7 @@ import { act, get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Confirm } from '../../components/dialog.tsx'
-import { ErrorOf, Fact, Loading, notify, Panel } from '../../components/page.tsx'
+import { ErrorOf, Facts, Loading, notify, Panel } from '../../components/page.tsx'
 import { bytes, count, plural, span, TYPE_NAMES } from '../../components/values.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { go, href } from '../../router/location.ts'
@@ -40,18 +40,14 @@ export function Limits({ type }: { readonly type: ChannelType }) {
   return (
     <Panel title="Limits" note="of each channel of this type">
       <ErrorOf error={error} />
-      <dl class="facts">
-        {limitsOf(type).map(({ key, name, format }) => {
-          const setting = settings.get(key)
-          return (
-            setting && (
-              <Fact key={key} name={name}>
-                <Value setting={setting} format={format} />
-              </Fact>
-            )
-          )
-        })}
-      </dl>
+      <Facts
+        of={Object.fromEntries(
+          limitsOf(type).map(({ key, name, format }) => {
+            const setting = settings.get(key)
+            return [name, setting && <Value setting={setting} format={format} />]
+          }),
+        )}
+      />
     </Panel>
   )
 }

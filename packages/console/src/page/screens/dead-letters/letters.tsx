@@ -5,9 +5,9 @@ import { act, get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { Dialog, DialogForm } from '../../components/dialog.tsx'
-import { ErrorOf, notify, Panel, Reading } from '../../components/page.tsx'
+import { ErrorOf, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
-import { Ago, bytes, count, UserText } from '../../components/values.tsx'
+import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { TagsView } from '../../components/tags.tsx'
 import { useMay } from '../../session/operator.ts'
@@ -86,9 +86,7 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
                 body_encoding === 'base64' ? (
                   <span class="muted">{bytes(body_size)} of binary data</span>
                 ) : (
-                  <code>
-                    <UserText>{body.replaceAll(/\s+/g, ' ')}</UserText>
-                  </code>
+                  <UserCode>{body.replaceAll(/\s+/g, ' ')}</UserCode>
                 ),
             },
             {
@@ -148,18 +146,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
       <Reading of={{ error, loading }} />
       {message !== undefined && body === undefined && (
         <div class="stack">
-          <dl class="facts">
-            <dt>Id</dt>
-            <dd>
-              <code>
-                <UserText>{message.id}</UserText>
-              </code>
-            </dd>
-            <dt>Tags</dt>
-            <dd>
-              <TagsView tags={message.tags} />
-            </dd>
-          </dl>
+          <Facts of={{ Id: <UserCode>{message.id}</UserCode>, Tags: <TagsView tags={message.tags} /> }} />
           <BodyView body={message.body} encoding={message.body_encoding} size={message.body_size} />
           {message.body_encoding === undefined && mayWrite && (
             <div class="buttons">

@@ -10,12 +10,13 @@ import {
   plural,
   Time,
   TYPE_NAMES,
+  UserCode,
   UserText,
 } from '../../components/values.tsx'
 import { BodyView } from '../../components/body-view.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Page, Problem } from '../../components/page.tsx'
+import { Facts, Page, Problem } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
@@ -58,9 +59,7 @@ const COLUMNS: readonly Column<Seen>[] = [
       body_encoding === 'base64' ? (
         <span class="muted">{bytes(body_size)} of binary data</span>
       ) : (
-        <code>
-          <UserText>{body.slice(0, 300).replaceAll(/\s+/g, ' ')}</UserText>
-        </code>
+        <UserCode>{body.slice(0, 300).replaceAll(/\s+/g, ' ')}</UserCode>
       ),
   },
   {
@@ -196,39 +195,24 @@ function SeenDialog({ seen, onClose }: { readonly seen: Seen; readonly onClose: 
   return (
     <Dialog title="Message" wide onClose={onClose}>
       <div class="stack">
-        <dl class="facts">
-          <dt>Id</dt>
-          <dd>
-            <code>
-              <UserText>{seen.id}</UserText>
-            </code>{' '}
-            <a href={href(['trace'], { id: seen.id })}>Trace</a>
-          </dd>
-          <dt>Channel</dt>
-          <dd>
-            <ChannelLink type={seen.type} name={seen.channel} /> <span class="muted">{TYPE_NAMES[seen.type]}</span>
-          </dd>
-          <dt>{seen.direction === 'in' ? 'Sender' : 'Receiver'}</dt>
-          <dd>
-            <UserText>{seen.client}</UserText>
-          </dd>
-          <dt>Time</dt>
-          <dd>
-            <Time value={seen.time} />
-          </dd>
-          {seen.metadata !== '' && (
-            <>
-              <dt>Metadata</dt>
-              <dd>
-                <UserText max={2_000}>{seen.metadata}</UserText>
-              </dd>
-            </>
-          )}
-          <dt>Tags</dt>
-          <dd>
-            <TagsView tags={seen.tags} />
-          </dd>
-        </dl>
+        <Facts
+          of={{
+            Id: (
+              <>
+                <UserCode>{seen.id}</UserCode> <a href={href(['trace'], { id: seen.id })}>Trace</a>
+              </>
+            ),
+            Channel: (
+              <>
+                <ChannelLink type={seen.type} name={seen.channel} /> <span class="muted">{TYPE_NAMES[seen.type]}</span>
+              </>
+            ),
+            [seen.direction === 'in' ? 'Sender' : 'Receiver']: <UserText>{seen.client}</UserText>,
+            Time: <Time value={seen.time} />,
+            Metadata: seen.metadata !== '' && <UserText max={2_000}>{seen.metadata}</UserText>,
+            Tags: <TagsView tags={seen.tags} />,
+          }}
+        />
         <BodyView body={seen.body} encoding={seen.body_encoding} size={seen.body_size} />
         {seen.truncated && (
           <p class="muted">The monitor shows the first 4 KiB of a body. The channel has the whole message.</p>

@@ -4,7 +4,7 @@ import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Badge, TYPE_NAMES, UserText } from '../../components/values.tsx'
-import { ErrorOf, Panel } from '../../components/page.tsx'
+import { ErrorOf, Facts, Panel } from '../../components/page.tsx'
 import { Field, NameInput } from '../../components/fields.tsx'
 import type { Place } from '../../router/location.ts'
 import { setQuery } from '../../router/location.ts'
@@ -122,26 +122,19 @@ function Answer({ test }: { readonly test: Test }) {
 }
 
 function Rule({ rule }: { readonly rule: NonNullable<Decision['rule']> }) {
-  const parts: readonly (readonly [string, readonly string[]])[] = [
-    ['Clients', rule.clients],
-    ['Actions', rule.actions],
-    ['Patterns', rule.patterns],
-    ['Channels', rule.channels],
-  ]
   return (
-    <dl class="facts">
-      <dt>Rule</dt>
-      <dd>
-        {rule.index}, which {rule.effect === 'deny' ? 'denies' : 'allows'}
-      </dd>
-      {parts.map(([title, values]) => (
-        <>
-          <dt>{title}</dt>
-          <dd>
-            <UserText max={2_000}>{values.join(', ')}</UserText>
-          </dd>
-        </>
-      ))}
-    </dl>
+    <Facts
+      of={{
+        Rule: `${rule.index}, which ${rule.effect === 'deny' ? 'denies' : 'allows'}`,
+        Clients: listed(rule.clients),
+        Actions: listed(rule.actions),
+        Patterns: listed(rule.patterns),
+        Channels: listed(rule.channels),
+      }}
+    />
   )
+}
+
+function listed(values: readonly string[]) {
+  return <UserText max={2_000}>{values.join(', ')}</UserText>
 }

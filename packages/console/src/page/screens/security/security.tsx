@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Ago, Badge, plural, Time, UserText } from '../../components/values.tsx'
-import { Page, Panel, Problem, Reading } from '../../components/page.tsx'
+import { Facts, Page, Panel, Problem, Reading } from '../../components/page.tsx'
 import { href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { PolicyTester } from './policy-tester.tsx'
@@ -75,26 +75,20 @@ function Keys({ keys }: { readonly keys: SecurityData['keys'] }) {
   return (
     <>
       <Failure what="keys" failure={keys.failure} />
-      <dl class="facts">
-        <dt>Source</dt>
-        <dd>
-          <a href={href(['settings'], { search: keys.source })}>
-            <code>{keys.source}</code>
-          </a>
-        </dd>
-        <dt>Algorithms</dt>
-        <dd>{keys.algorithms.length === 0 ? 'those that fit the keys' : keys.algorithms.join(', ')}</dd>
-        <dt>Issuer</dt>
-        <dd>{keys.issuer === '' ? 'any' : <UserText>{keys.issuer}</UserText>}</dd>
-        <dt>Audience</dt>
-        <dd>{keys.audience.length === 0 ? 'any' : <UserText>{keys.audience.join(', ')}</UserText>}</dd>
-        <dt>Scopes</dt>
-        <dd>{keys.oauth ? 'restrict their caller' : 'are not used'}</dd>
-        <dt>In force since</dt>
-        <dd>
-          <Time value={keys.since} /> (<Ago value={keys.since} />)
-        </dd>
-      </dl>
+      <Facts
+        of={{
+          Source: (
+            <a href={href(['settings'], { search: keys.source })}>
+              <code>{keys.source}</code>
+            </a>
+          ),
+          Algorithms: keys.algorithms.length === 0 ? 'those that fit the keys' : keys.algorithms.join(', '),
+          Issuer: keys.issuer === '' ? 'any' : <UserText>{keys.issuer}</UserText>,
+          Audience: keys.audience.length === 0 ? 'any' : <UserText>{keys.audience.join(', ')}</UserText>,
+          Scopes: keys.oauth ? 'restrict their caller' : 'are not used',
+          'In force since': <Since value={keys.since} />,
+        }}
+      />
     </>
   )
 }
@@ -111,18 +105,21 @@ function PolicyFacts({ policy }: { readonly policy: SecurityData['policy'] }) {
   return (
     <>
       <Failure what="policy" failure={policy.failure} />
-      <dl class="facts">
-        <dt>File</dt>
-        <dd>
-          <UserText>{policy.file}</UserText>
-        </dd>
-        <dt>Content</dt>
-        <dd>{plural(policy.rules, 'rule')}</dd>
-        <dt>In force since</dt>
-        <dd>
-          <Time value={policy.since} /> (<Ago value={policy.since} />)
-        </dd>
-      </dl>
+      <Facts
+        of={{
+          File: <UserText>{policy.file}</UserText>,
+          Content: plural(policy.rules, 'rule'),
+          'In force since': <Since value={policy.since} />,
+        }}
+      />
+    </>
+  )
+}
+
+function Since({ value }: { readonly value: string }) {
+  return (
+    <>
+      <Time value={value} /> (<Ago value={value} />)
     </>
   )
 }

@@ -6,7 +6,7 @@ import { useData } from '../../api/use-data.ts'
 import { Segments } from '../../components/fields.tsx'
 import { Empty, ErrorOf, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { plural, TYPE_NAMES, UserText, visible } from '../../components/values.tsx'
+import { plural, TYPE_NAMES, UserCode, UserText, visible } from '../../components/values.tsx'
 
 /** The routing table as a picture or as a table. */
 export function Routing() {
@@ -51,11 +51,7 @@ export function Routing() {
             },
             {
               title: 'Key',
-              cell: ({ key }) => (
-                <code>
-                  <UserText>{key}</UserText>
-                </code>
-              ),
+              cell: ({ key }) => <UserCode>{key}</UserCode>,
             },
             {
               title: 'Copies go to',

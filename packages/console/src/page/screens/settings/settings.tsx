@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { count, InlineCode, UserText } from '../../components/values.tsx'
+import { count, InlineCode, UserCode, UserText } from '../../components/values.tsx'
 import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Search, Segments } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
@@ -117,9 +117,5 @@ const COLUMNS: readonly Column<Setting>[] = [
 function Value({ value }: { readonly value: Setting['value'] }) {
   const text = Array.isArray(value) ? value.join(', ') : String(value)
   if (text === '') return <span class="muted">empty</span>
-  return (
-    <code>
-      <UserText max={500}>{text}</UserText>
-    </code>
-  )
+  return <UserCode max={500}>{text}</UserCode>
 }

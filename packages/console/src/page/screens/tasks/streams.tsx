@@ -4,7 +4,7 @@ import { act, get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Confirm, Dialog } from '../../components/dialog.tsx'
-import { Empty, Fact, notify, Panel, Reading } from '../../components/page.tsx'
+import { Empty, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { Ago, count, Time, UserText } from '../../components/values.tsx'
@@ -122,7 +122,7 @@ function StreamDialog({ stream, onClose }: StreamDialogProps) {
         <Empty>The stream is not open to a client of this node; streams that ended are not kept.</Empty>
       ) : (
         <div class="stack">
-          <Facts stream={stream} />
+          <StreamFacts stream={stream} />
           <h3>Timeline</h3>
           <StreamTimeline stream={stream} />
         </div>
@@ -131,20 +131,16 @@ function StreamDialog({ stream, onClose }: StreamDialogProps) {
   )
 }
 
-function Facts({ stream: { id, agent_id, client, event_count } }: { readonly stream: ListedStream }) {
+function StreamFacts({ stream: { id, agent_id, client, event_count } }: { readonly stream: ListedStream }) {
   return (
-    <dl class="facts">
-      <Fact name="Id">
-        <code>{id}</code>
-      </Fact>
-      <Fact name="Agent">
-        <a href={href(['agents', agent_id])}>{agent_id}</a>
-      </Fact>
-      <Fact name="Caller">
-        <UserText>{client}</UserText>
-      </Fact>
-      <Fact name="Events">{count(event_count)}</Fact>
-    </dl>
+    <Facts
+      of={{
+        Id: <code>{id}</code>,
+        Agent: <a href={href(['agents', agent_id])}>{agent_id}</a>,
+        Caller: <UserText>{client}</UserText>,
+        Events: count(event_count),
+      }}
+    />
   )
 }
 

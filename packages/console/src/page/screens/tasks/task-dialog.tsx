@@ -4,7 +4,7 @@ import { act, get } from '../../api/client.ts'
 import type { ApiError, GetData } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { Dialog } from '../../components/dialog.tsx'
-import { Empty, ErrorOf, Fact, notify, Reading } from '../../components/page.tsx'
+import { Empty, ErrorOf, Facts, notify, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { Badge, Time, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
@@ -25,7 +25,7 @@ export function TaskDialog({ id, onClose, onChanged }: TaskDialogProps) {
       {data === null && <Empty>No task has this id. Tasks are removed some time after their end.</Empty>}
       {data && (
         <div class="stack">
-          <Facts task={data} />
+          <TaskFacts task={data} />
           <h3>Timeline</h3>
           {data.events.length === 0 ? (
             <p class="muted">This node has seen no change of the task.</p>
@@ -68,38 +68,30 @@ function readPage(cursor: string | null, signal: AbortSignal) {
   return get('/api/tasks', { limit: 1_000, ...(cursor === null ? {} : { cursor }) }, signal)
 }
 
-function Facts({ task }: { readonly task: ListedTask }) {
+function TaskFacts({ task }: { readonly task: ListedTask }) {
   const { id, tool, owner, status, status_message: message, created_at, updated_at, expires_at } = task
   return (
-    <dl class="facts">
-      <Fact name="State">
-        <TaskStatus status={status} /> {message !== undefined && <UserText max={2_000}>{message}</UserText>}
-      </Fact>
-      <Fact name="Id">
-        <code>{id}</code>
-      </Fact>
-      <Fact name="Tool">
-        <code>{tool}</code>
-      </Fact>
-      <Fact name="Owner">
-        <UserText>{owner}</UserText>
-      </Fact>
-      <Fact name="Created">
-        <Time value={created_at} />
-      </Fact>
-      <Fact name="Changed">
-        <Time value={updated_at} />
-      </Fact>
-      <Fact name="Removed">
-        {isUnderWay(status) ? (
+    <Facts
+      of={{
+        State: (
+          <>
+            <TaskStatus status={status} /> {message !== undefined && <UserText max={2_000}>{message}</UserText>}
+          </>
+        ),
+        Id: <code>{id}</code>,
+        Tool: <code>{tool}</code>,
+        Owner: <UserText>{owner}</UserText>,
+        Created: <Time value={created_at} />,
+        Changed: <Time value={updated_at} />,
+        Removed: isUnderWay(status) ? (
           'some time after its end'
         ) : (
           <>
             after <Time value={expires_at} />
           </>
-        )}
-      </Fact>
-    </dl>
+        ),
+      }}
+    />
   )
 }
 

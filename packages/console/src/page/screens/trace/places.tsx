@@ -1,5 +1,5 @@
 import type { GetData } from '../../api/client.ts'
-import { ChannelLink, count, Time, UserText } from '../../components/values.tsx'
+import { ChannelLink, count, Time, UserCode, UserText } from '../../components/values.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { href } from '../../router/location.ts'
@@ -60,13 +60,7 @@ export function Places({ places }: { readonly places: readonly Place[] }) {
             title: 'Body',
             wideOnly: true,
             cell: ({ message: { body, body_encoding: encoding } }) =>
-              encoding === undefined ? (
-                <code>
-                  <UserText>{body}</UserText>
-                </code>
-              ) : (
-                <span class="muted">bytes</span>
-              ),
+              encoding === undefined ? <UserCode>{body}</UserCode> : <span class="muted">bytes</span>,
           },
         ]}
       />

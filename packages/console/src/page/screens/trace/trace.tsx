@@ -7,7 +7,7 @@ import { useData } from '../../api/use-data.ts'
 import { Field } from '../../components/fields.tsx'
 import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { ChannelLink, isChannelType, Time, TYPE_NAMES, UserText } from '../../components/values.tsx'
+import { ChannelLink, isChannelType, Time, TYPE_NAMES, UserCode, UserText } from '../../components/values.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { Places } from './places.tsx'
@@ -157,9 +157,7 @@ function Steps({ data }: { readonly data: TraceData }) {
             detail: (
               <>
                 {isChannelType(step.type) && <ChannelLink type={step.type} name={step.channel} />}{' '}
-                <code>
-                  <UserText>{step.id}</UserText>
-                </code>
+                <UserCode>{step.id}</UserCode>
               </>
             ),
           }))}

@@ -5,8 +5,8 @@ import type { GetData } from '../../api/client.ts'
 import { CallState, useCall } from '../../components/call.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
-import { Empty, Fact, NeedsRole } from '../../components/page.tsx'
-import { Badge, ChannelLink, count, Time, UserText } from '../../components/values.tsx'
+import { Empty, Facts, NeedsRole } from '../../components/page.tsx'
+import { Badge, ChannelLink, count, Time, UserCode, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
 import { RotateSecret } from './rotate-secret.tsx'
 
@@ -27,7 +27,7 @@ export function WebhookDialog({ webhook, onClose, onChanged }: WebhookDialogProp
         <Empty>There is no such subscription.</Empty>
       ) : (
         <div class="stack">
-          <Facts webhook={webhook} />
+          <WebhookFacts webhook={webhook} />
           <NeedsRole role="ReadWrite" to="To pause, test or redeliver">
             <Actions webhook={webhook} onChanged={onChanged} />
           </NeedsRole>
@@ -40,43 +40,27 @@ export function WebhookDialog({ webhook, onClose, onChanged }: WebhookDialogProp
   )
 }
 
-function Facts({ webhook }: { readonly webhook: Webhook }) {
+function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
   const { id, owner, type, channel, endpoint_host, format, filter, ordered, state, reason, next_sequence } = webhook
   return (
-    <dl class="facts">
-      <Fact name="State">
-        <WebhookState state={state} /> {reason !== undefined && <UserText max={2_000}>{reason}</UserText>}
-      </Fact>
-      <Fact name="Id">
-        <code>{id}</code>
-      </Fact>
-      <Fact name="Endpoint">
-        <UserText>{endpoint_host}</UserText>
-      </Fact>
-      <Fact name="Channel">
-        <ChannelLink type={type} name={channel} />
-      </Fact>
-      <Fact name="Owner">
-        <UserText>{owner}</UserText>
-      </Fact>
-      <Fact name="Format">
-        {format}, {ordered ? 'in order' : 'not in order'}
-      </Fact>
-      {filter !== undefined && (
-        <Fact name="Filter">
-          <code>
-            <UserText max={4_096}>{filter}</UserText>
-          </code>
-        </Fact>
-      )}
-      {next_sequence !== undefined && <Fact name="Next sequence">{count(next_sequence)}</Fact>}
-      <Fact name="Dead letters">
-        <ChannelLink type="queues" name={webhook.dead_letter_queue} />
-      </Fact>
-      <Fact name="Created">
-        <Time value={webhook.created_at} />
-      </Fact>
-    </dl>
+    <Facts
+      of={{
+        State: (
+          <>
+            <WebhookState state={state} /> {reason !== undefined && <UserText max={2_000}>{reason}</UserText>}
+          </>
+        ),
+        Id: <code>{id}</code>,
+        Endpoint: <UserText>{endpoint_host}</UserText>,
+        Channel: <ChannelLink type={type} name={channel} />,
+        Owner: <UserText>{owner}</UserText>,
+        Format: `${format}, ${ordered ? 'in order' : 'not in order'}`,
+        Filter: filter !== undefined && <UserCode max={4_096}>{filter}</UserCode>,
+        'Next sequence': next_sequence !== undefined && count(next_sequence),
+        'Dead letters': <ChannelLink type="queues" name={webhook.dead_letter_queue} />,
+        Created: <Time value={webhook.created_at} />,
+      }}
+    />
   )
 }
 
