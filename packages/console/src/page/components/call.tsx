@@ -68,11 +68,19 @@ export function CallState<Result>({ call }: { readonly call: Call<Result> }) {
           </button>
         </p>
       )}
-      {call.error?.code === 'NO_ANSWER' ? (
-        <Problem>The connection was lost. The server may have executed the call.</Problem>
-      ) : (
-        <ErrorOf error={call.error} />
-      )}
+      <CallError call={call} lost="The connection was lost. The server may have executed the call." />
     </>
   )
+}
+
+interface CallErrorProps {
+  readonly call: { readonly error: ApiError | undefined }
+  /** What the operator must know after a lost connection, which may have hidden a success. @default nothing */
+  readonly lost?: string | undefined
+}
+
+/** The error of a call. The banner of the page reports a lost connection; only what it means for the call is said here. */
+export function CallError({ call: { error }, lost }: CallErrorProps) {
+  if (lost !== undefined && error?.code === 'NO_ANSWER') return <Problem>{lost}</Problem>
+  return <ErrorOf error={error} />
 }

@@ -1,12 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hooks'
 
-import type { ApiError } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
-import { toApiError } from '../api/use-data.ts'
 import { signedOut } from '../session/token.ts'
+import { CallError, useCall } from './call.tsx'
 import { Field } from './fields.tsx'
-import { ErrorOf } from './page.tsx'
 
 interface DialogProps {
   readonly title: string
@@ -108,6 +106,28 @@ export function DialogForm(props: DialogFormProps) {
   )
 }
 
+interface ActionFormProps extends Omit<DialogFormProps, 'onSubmit'> {
+  /** Does the work of the form. The signal ends when the operator leaves the form. */
+  readonly run: (signal: AbortSignal) => Promise<void>
+  /** The label of the button while the action runs. @default as before */
+  readonly waiting?: string
+  /** What the operator must know after a lost connection. @default nothing */
+  readonly lost?: string
+}
+
+/** A form in a dialog that runs one action at a time, and shows its error. */
+export function ActionForm(props: ActionFormProps) {
+  const { run, action, waiting = action, lost, disabled = false, children, ...form } = props
+  const call = useCall<void>()
+  const runs = call.since !== undefined
+  return (
+    <DialogForm {...form} action={runs ? waiting : action} disabled={disabled || runs} onSubmit={() => call.start(run)}>
+      {children}
+      <CallError call={call} lost={lost} />
+    </DialogForm>
+  )
+}
+
 interface ConfirmProps {
   readonly title: string
   /** The name that the operator types to confirm. @default none: a button suffices */
@@ -123,27 +143,18 @@ interface ConfirmProps {
 /** Asks before something is done that cannot be undone. Closes after a success, and shows the error otherwise. */
 export function Confirm({ title, name, action, run, onClose, children }: ConfirmProps) {
   const [typed, setTyped] = useState('')
-  const [running, setRunning] = useState(false)
-  const [error, setError] = useState<ApiError>()
-  const confirmed = name === undefined || typed === name
-  const submit = async (): Promise<void> => {
-    setRunning(true)
-    try {
-      await run()
-      onClose()
-    } catch (cause) {
-      setError(toApiError(cause))
-      setRunning(false)
-    }
+  const confirmAndClose = async (): Promise<void> => {
+    await run()
+    onClose()
   }
   return (
     <Dialog title={title} onClose={onClose}>
-      <DialogForm
+      <ActionForm
         action={action}
         kind="danger"
-        disabled={!confirmed || running}
+        disabled={name !== undefined && typed !== name}
         onLeave={onClose}
-        onSubmit={() => void submit()}
+        run={confirmAndClose}
       >
         <div class="text">{children}</div>
         {name !== undefined && (
@@ -156,8 +167,7 @@ export function Confirm({ title, name, action, run, onClose, children }: Confirm
             />
           </Field>
         )}
-        <ErrorOf error={error} />
-      </DialogForm>
+      </ActionForm>
     </Dialog>
   )
 }

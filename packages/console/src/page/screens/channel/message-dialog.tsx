@@ -1,12 +1,12 @@
 import { useState } from 'preact/hooks'
 
 import { act, get } from '../../api/client.ts'
-import type { ApiError, GetData } from '../../api/client.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
+import type { GetData } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
-import { Dialog, DialogForm } from '../../components/dialog.tsx'
+import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
-import { ErrorOf, Facts, notify, Reading } from '../../components/page.tsx'
+import { Facts, notify, Reading } from '../../components/page.tsx'
 import { TagsField, tagsOf, tagsText, TagsView } from '../../components/tags.tsx'
 import { Ago, count, Time, UserCode, UserText } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
@@ -102,28 +102,20 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
   const [to, setTo] = useState(channel)
   const [body, setBody] = useState(message.body)
   const [tags, setTags] = useState(() => tagsText(message.tags))
-  const [error, setError] = useState<ApiError>()
-  const [running, setRunning] = useState(false)
-  const submit = async (): Promise<void> => {
-    setRunning(true)
-    try {
-      const { sequence } = await act('resend_message', {
-        type,
-        channel,
-        sequence: message.sequence,
-        to,
-        ...(editable && body !== message.body ? { body } : {}),
-        ...(tags === tagsText(message.tags) ? {} : { tags: tagsOf(tags) }),
-      })
-      notify(`Sent to ${to} as message ${count(sequence)}. The original stays.`)
-      onSent()
-    } catch (cause) {
-      setError(toApiError(cause))
-      setRunning(false)
-    }
+  const resend = async (): Promise<void> => {
+    const { sequence } = await act('resend_message', {
+      type,
+      channel,
+      sequence: message.sequence,
+      to,
+      ...(editable && body !== message.body ? { body } : {}),
+      ...(tags === tagsText(message.tags) ? {} : { tags: tagsOf(tags) }),
+    })
+    notify(`Sent to ${to} as message ${count(sequence)}. The original stays.`)
+    onSent()
   }
   return (
-    <DialogForm action="Resend" disabled={running} onLeave={onCancel} onSubmit={() => void submit()}>
+    <ActionForm action="Resend" onLeave={onCancel} run={resend}>
       <Field label={type === 'queues' ? 'To queue' : 'To events store'}>
         <input value={to} required spellcheck={false} onInput={(event) => setTo(event.currentTarget.value)} />
       </Field>
@@ -135,8 +127,7 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
         <p class="muted">The body is binary or longer than 1 MB. It is sent as it is.</p>
       )}
       <TagsField value={tags} onChange={setTags} />
-      <ErrorOf error={error} />
-    </DialogForm>
+    </ActionForm>
   )
 }
 

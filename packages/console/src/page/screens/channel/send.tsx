@@ -1,12 +1,10 @@
 import { useState } from 'preact/hooks'
 
-import type { ApiError } from '../../api/client.ts'
 import { act } from '../../api/client.ts'
-import { toApiError } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import type { ChannelType } from '../../components/values.tsx'
-import { Dialog, DialogForm } from '../../components/dialog.tsx'
-import { ErrorOf, notify } from '../../components/page.tsx'
+import { ActionForm, Dialog } from '../../components/dialog.tsx'
+import { notify } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
 import { count } from '../../components/values.tsx'
 import { TagsField, tagsOf } from '../../components/tags.tsx'
@@ -35,34 +33,24 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
   const [body, setBody] = useState('')
   const [tags, setTags] = useState('')
   const [delay, setDelay] = useState('0')
-  const [error, setError] = useState<ApiError>()
-  const [running, setRunning] = useState(false)
   const [reply, setReply] = useState<Reply>()
-  const submit = async (): Promise<void> => {
-    setRunning(true)
-    setError(undefined)
+  const run = async (): Promise<void> => {
     setReply(undefined)
-    try {
-      const message = { channel, body, tags: tagsOf(tags) }
-      const answer = await send(type, message, Number(delay))
-      onSent()
-      if (typeof answer === 'string') {
-        notify(answer)
-        onClose()
-      } else setReply(answer)
-    } catch (cause) {
-      setError(toApiError(cause))
-    }
-    setRunning(false)
+    const answer = await send(type, { channel, body, tags: tagsOf(tags) }, Number(delay))
+    onSent()
+    if (typeof answer === 'string') {
+      notify(answer)
+      onClose()
+    } else setReply(answer)
   }
   return (
     <Dialog title={TITLES[type]} wide onClose={onClose}>
-      <DialogForm
-        action={running ? 'Waiting …' : 'Send'}
+      <ActionForm
+        action="Send"
+        waiting="Waiting …"
         leave={reply === undefined ? 'Cancel' : 'Close'}
-        disabled={running}
         onLeave={onClose}
-        onSubmit={() => void submit()}
+        run={run}
       >
         <Field label="Body">
           <textarea value={body} rows={8} spellcheck={false} onInput={(event) => setBody(event.currentTarget.value)} />
@@ -79,14 +67,13 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
             />
           </Field>
         )}
-        <ErrorOf error={error} />
         {reply !== undefined && (
           <section aria-label="Reply">
             <h3>Reply</h3>
             <BodyView body={reply.body} size={new TextEncoder().encode(reply.body).length} />
           </section>
         )}
-      </DialogForm>
+      </ActionForm>
     </Dialog>
   )
 }

@@ -1,12 +1,12 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 
 import { act, get } from '../../api/client.ts'
-import type { ApiError, GetData, GetQuery } from '../../api/client.ts'
+import type { GetData, GetQuery } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { last, perSecond, useHistory } from '../../api/use-history.ts'
-import { Dialog, DialogForm } from '../../components/dialog.tsx'
+import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { Field, NameInput, Search, Select } from '../../components/fields.tsx'
-import { Empty, ErrorOf, notify, Page, Reading } from '../../components/page.tsx'
+import { Empty, notify, Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import {
@@ -246,19 +246,14 @@ interface CreateChannelProps {
 function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
   const [type, setType] = useState<ChannelType>('queues')
   const [channel, setChannel] = useState('')
-  const [error, setError] = useState<ApiError>()
-  const submit = async (): Promise<void> => {
-    try {
-      const { created } = await act('create_channel', { channel, type })
-      onCreated(created ? `${TYPE_NAMES[type]} ${channel} created.` : `${TYPE_NAMES[type]} ${channel} existed already.`)
-      onClose()
-    } catch (cause) {
-      setError(toApiError(cause))
-    }
+  const create = async (): Promise<void> => {
+    const { created } = await act('create_channel', { channel, type })
+    onCreated(created ? `${TYPE_NAMES[type]} ${channel} created.` : `${TYPE_NAMES[type]} ${channel} existed already.`)
+    onClose()
   }
   return (
     <Dialog title="Create channel" onClose={onClose}>
-      <DialogForm action="Create" onLeave={onClose} onSubmit={() => void submit()}>
+      <ActionForm action="Create" onLeave={onClose} run={create}>
         <Field label="Type">
           <Select
             label="Type"
@@ -270,8 +265,7 @@ function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
         <Field label="Name" hint="Parts are separated by dots, such as orders.eu.">
           <NameInput value={channel} onChange={setChannel} />
         </Field>
-        <ErrorOf error={error} />
-      </DialogForm>
+      </ActionForm>
     </Dialog>
   )
 }

@@ -1,11 +1,11 @@
 import { useState } from 'preact/hooks'
 
-import type { ApiError, GetData } from '../../api/client.ts'
+import type { GetData } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
-import { Dialog, DialogForm } from '../../components/dialog.tsx'
-import { ErrorOf, Facts, notify, Panel, Reading } from '../../components/page.tsx'
+import { ActionForm, Dialog } from '../../components/dialog.tsx'
+import { Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
 import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
@@ -127,19 +127,14 @@ interface LetterDialogProps {
 function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDialogProps) {
   const mayWrite = useMay('ReadWrite')
   const [body, setBody] = useState<string>()
-  const [problem, setProblem] = useState<ApiError>()
   const { data, error, loading } = useData(`letter ${channel} ${letter.sequence}`, (signal) =>
     get('/api/message', { type: 'queues', channel, sequence: letter.sequence }, signal),
   )
   const message = data?.message
-  const submit = async (): Promise<void> => {
-    try {
-      await act('redrive_edited_message', { channel, id: letter.id, ...(body === undefined ? {} : { body }) })
-      notify(`The edited message was sent to ${source}.`)
-      onRedriven()
-    } catch (cause) {
-      setProblem(toApiError(cause))
-    }
+  const redrive = async (): Promise<void> => {
+    await act('redrive_edited_message', { channel, id: letter.id, ...(body === undefined ? {} : { body }) })
+    notify(`The edited message was sent to ${source}.`)
+    onRedriven()
   }
   return (
     <Dialog title={`Dead letter ${count(letter.sequence)}`} wide onClose={onClose}>
@@ -158,7 +153,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
         </div>
       )}
       {body !== undefined && (
-        <DialogForm action="Redrive" onLeave={() => setBody(undefined)} onSubmit={() => void submit()}>
+        <ActionForm action="Redrive" onLeave={() => setBody(undefined)} run={redrive}>
           <Field label="Body" hint={`The message goes to ${source} under your name, and leaves this queue.`}>
             <textarea
               value={body}
@@ -167,8 +162,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
               onInput={(event) => setBody(event.currentTarget.value)}
             />
           </Field>
-          <ErrorOf error={problem} />
-        </DialogForm>
+        </ActionForm>
       )}
     </Dialog>
   )

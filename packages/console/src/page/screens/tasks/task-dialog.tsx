@@ -1,8 +1,7 @@
-import { useState } from 'preact/hooks'
-
 import { act, get } from '../../api/client.ts'
-import type { ApiError, GetData } from '../../api/client.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
+import type { GetData } from '../../api/client.ts'
+import { useData } from '../../api/use-data.ts'
+import { useCall } from '../../components/call.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Empty, ErrorOf, Facts, notify, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
@@ -107,22 +106,18 @@ function Cancel({
   readonly onCancelled: () => void
 }) {
   const mayCancel = useMay('ReadWrite')
-  const [error, setError] = useState<ApiError>()
+  const call = useCall<void>()
   if (!mayCancel || !isUnderWay(status)) return null
   const cancel = async (): Promise<void> => {
-    try {
-      await act('cancel_task', { id })
-      notify('The task was cancelled.')
-      onCancelled()
-    } catch (cause) {
-      setError(toApiError(cause))
-    }
+    await act('cancel_task', { id })
+    notify('The task was cancelled.')
+    onCancelled()
   }
   return (
     <>
-      <ErrorOf error={error} />
+      <ErrorOf error={call.error} />
       <div class="buttons">
-        <button type="button" class="danger" onClick={() => void cancel()}>
+        <button type="button" class="danger" onClick={() => call.start(cancel)}>
           Cancel task
         </button>
       </div>

@@ -1,11 +1,10 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../../api/client.ts'
-import { Dialog, DialogForm } from '../../components/dialog.tsx'
-import { ErrorOf, notify, Problem } from '../../components/page.tsx'
+import { ActionForm, Dialog } from '../../components/dialog.tsx'
+import { notify } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
 import { Time } from '../../components/values.tsx'
-import { useCall } from '../../components/call.tsx'
 
 /** The time for which the server also signs with the secret before, in ms. */
 const BOTH_VALID_MS = 86_400_000
@@ -30,30 +29,25 @@ interface RotateDialogProps {
 
 /** Asks before the secret is replaced, and shows the new one: only this answer of the server has it. */
 function RotateDialog({ id, onClose }: RotateDialogProps) {
-  const call = useCall<Rotated>()
+  const [rotated, setRotated] = useState<Rotated>()
   return (
     <Dialog title="Rotate secret" wide onClose={onClose}>
-      {call.result === undefined ? (
-        <DialogForm
+      {rotated === undefined ? (
+        <ActionForm
           action="Rotate"
           kind="danger"
-          disabled={call.since !== undefined}
+          lost="The connection was lost. The server may have replaced the secret: rotate it again."
           onLeave={onClose}
-          onSubmit={() => call.start((signal) => rotate(id, signal))}
+          run={async (signal) => setRotated(await rotate(id, signal))}
         >
           <p>
             This replaces the secret of this subscription by a generated one. The page shows it once. For a day,
             deliveries have signatures of both secrets: give the new one to the endpoint in that time.
           </p>
           <p>After another rotation within the last day, the secret before that one loses its validity at once.</p>
-          {call.error?.code === 'NO_ANSWER' ? (
-            <Problem>The connection was lost. The server may have replaced the secret: rotate it again.</Problem>
-          ) : (
-            <ErrorOf error={call.error} />
-          )}
-        </DialogForm>
+        </ActionForm>
       ) : (
-        <NewSecret rotated={call.result} onClose={onClose} />
+        <NewSecret rotated={rotated} onClose={onClose} />
       )}
     </Dialog>
   )
