@@ -4,7 +4,7 @@ import { useEffect, useId, useLayoutEffect, useRef, useState } from 'preact/hook
 import { useStore } from '../api/store.ts'
 import { signedOut } from '../session/token.ts'
 import { CallError, useCall } from './call.tsx'
-import { Field } from './fields.tsx'
+import { TextField } from './fields.tsx'
 
 interface DialogProps {
   readonly title: string
@@ -158,14 +158,11 @@ export function Confirm({ title, name, action, run, onClose, children }: Confirm
       >
         <div class="text">{children}</div>
         {name !== undefined && (
-          <Field label={<>Type {<code class="name">{name}</code>} to confirm</>}>
-            <input
-              value={typed}
-              autocomplete="off"
-              spellcheck={false}
-              onInput={(event) => setTyped(event.currentTarget.value)}
-            />
-          </Field>
+          <TextField
+            label={<>Type {<code class="name">{name}</code>} to confirm</>}
+            value={typed}
+            onChange={setTyped}
+          />
         )}
       </ActionForm>
     </Dialog>

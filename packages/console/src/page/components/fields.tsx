@@ -1,6 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 
+import { setQuery, usePlace } from '../router/location.ts'
+
 interface FieldProps {
   readonly label: ComponentChildren
   readonly hint?: ComponentChildren
@@ -18,17 +20,88 @@ export function Field({ label, hint, children }: FieldProps) {
   )
 }
 
+interface InputFieldProps {
+  readonly label: ComponentChildren
+  readonly hint?: ComponentChildren
+  readonly required?: boolean
+  readonly value: string
+  readonly onChange: (value: string) => void
+}
+
+/** A line of text, such as the name of a channel. The browser neither completes nor corrects it. */
+export function TextField({ label, hint, required = false, value, onChange }: InputFieldProps) {
+  return (
+    <Field label={label} hint={hint}>
+      <input
+        required={required}
+        autocomplete="off"
+        spellcheck={false}
+        value={value}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+    </Field>
+  )
+}
+
+interface NumberFieldProps extends InputFieldProps {
+  readonly min: number
+  readonly max?: number
+}
+
+export function NumberField({ label, hint, required = false, min, max, value, onChange }: NumberFieldProps) {
+  return (
+    <Field label={label} hint={hint}>
+      <input
+        type="number"
+        required={required}
+        min={min}
+        max={max}
+        step="1"
+        value={value}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+    </Field>
+  )
+}
+
+interface TextAreaProps extends InputFieldProps {
+  readonly rows: number
+  /** `true` for fields that need less than 8 rem. @default false */
+  readonly short?: boolean
+  /** `true` for text that people read: the browser marks errors. @default false */
+  readonly prose?: boolean
+}
+
+/** Several lines of text, such as the body of a message. */
+export function TextArea(props: TextAreaProps) {
+  const { label, hint, rows, short = false, prose = false, required = false, value, onChange } = props
+  return (
+    <Field label={label} hint={hint}>
+      <textarea
+        class={short ? 'short' : undefined}
+        rows={rows}
+        required={required}
+        spellcheck={prose}
+        value={value}
+        onInput={(event) => onChange(event.currentTarget.value)}
+      />
+    </Field>
+  )
+}
+
 interface SearchProps {
   readonly label: string
-  readonly value: string
-  /** Called when the operator pauses or presses Enter. */
-  readonly onChange: (value: string) => void
+  /** The parameter of the place that has the text. @default search */
+  readonly name?: string
+  /** Returns the changes of the place when the operator pauses or presses Enter. @default that of the parameter */
+  readonly changes?: (text: string) => Readonly<Record<string, string | undefined>>
 }
 
 const PAUSE_MS = 250
 
-/** A search field. The key `/` moves the focus to it. */
-export function Search({ label, value, onChange }: SearchProps) {
+/** A search field, whose text is in the place. The key `/` moves the focus to it. */
+export function Search({ label, name = 'search', changes = (text) => ({ [name]: text }) }: SearchProps) {
+  const { [name]: value = '' } = usePlace().query
   const [text, setText] = useState(value)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const reported = useRef(value)
@@ -44,7 +117,7 @@ export function Search({ label, value, onChange }: SearchProps) {
     clearTimeout(timer.current)
     timer.current = setTimeout(() => {
       reported.current = next
-      onChange(next)
+      setQuery(changes(next))
     }, pause)
   }
   return (
@@ -69,13 +142,14 @@ export function Search({ label, value, onChange }: SearchProps) {
 }
 
 interface SelectProps<Value extends string> {
-  readonly label: string
+  /** For a choice outside a field, which has the label. */
+  readonly label?: string
   readonly value: Value
   readonly options: readonly (readonly [Value, string])[]
   readonly onChange: (value: Value) => void
 }
 
-/** A choice of few values, with its label inside the bar of filters. */
+/** A choice of few values. */
 export function Select<Value extends string>({ label, value, options, onChange }: SelectProps<Value>) {
   return (
     <select
@@ -95,15 +169,12 @@ export function Select<Value extends string>({ label, value, options, onChange }
   )
 }
 
-interface TabsProps<Value extends string> {
+interface SegmentsProps<Value extends string> extends SelectProps<Value> {
   readonly label: string
-  readonly value: Value
-  readonly options: readonly (readonly [Value, string])[]
-  readonly onChange: (value: Value) => void
 }
 
 /** Buttons of which one is pressed, for views of the same thing. */
-export function Segments<Value extends string>({ label, value, options, onChange }: TabsProps<Value>) {
+export function Segments<Value extends string>({ label, value, options, onChange }: SegmentsProps<Value>) {
   return (
     <div class="segments" role="group" aria-label={label}>
       {options.map(([one, text]) => (
@@ -112,23 +183,5 @@ export function Segments<Value extends string>({ label, value, options, onChange
         </button>
       ))}
     </div>
-  )
-}
-
-interface NameInputProps {
-  readonly value: string
-  readonly onChange: (value: string) => void
-}
-
-/** The input of a required name, such as that of a channel. The browser neither completes nor corrects it. */
-export function NameInput({ value, onChange }: NameInputProps) {
-  return (
-    <input
-      required
-      autocomplete="off"
-      spellcheck={false}
-      value={value}
-      onInput={(event) => onChange(event.currentTarget.value)}
-    />
   )
 }

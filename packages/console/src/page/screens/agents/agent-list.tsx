@@ -10,7 +10,7 @@ import { Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Ago, Badge, count, plural, span, UserText } from '../../components/values.tsx'
-import { go, href, setQuery } from '../../router/location.ts'
+import { go, href } from '../../router/location.ts'
 
 export type ListedAgent = GetData<'/api/agents'>['items'][number]
 
@@ -30,7 +30,7 @@ export function AgentList({ search }: { readonly search: string }) {
     <Page
       title="Agents"
       note={agents.loading ? undefined : plural(data?.length ?? 0, 'agent')}
-      actions={<Search label="Find an agent" value={search} onChange={(value) => setQuery({ search: value })} />}
+      actions={<Search label="Find an agent" />}
     >
       <Reading of={agents} />
       {data !== undefined && (

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { StreamEvent } from '../../api/events.ts'
 import { callAgent } from '../../api/events.ts'
 import { CallState, useCall } from '../../components/call.tsx'
-import { Field } from '../../components/fields.tsx'
+import { TextArea } from '../../components/fields.tsx'
 import { NeedsRole, Panel } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { UserCode } from '../../components/values.tsx'
@@ -39,15 +39,7 @@ export function TestCall({ id }: { readonly id: string }) {
     <Panel title="Test call" note="Sends a message through the gateway, in your name">
       <NeedsRole role="ReadWrite" to="To call an agent">
         <form class="stack form" onSubmit={submit}>
-          <Field label="Message">
-            <textarea
-              class="short"
-              rows={3}
-              required
-              value={message}
-              onInput={(event) => setMessage(event.currentTarget.value)}
-            />
-          </Field>
+          <TextArea label="Message" rows={3} short prose required value={message} onChange={setMessage} />
           <div class="buttons start">
             <button type="submit" class="primary" disabled={call.since !== undefined || message === ''}>
               Send

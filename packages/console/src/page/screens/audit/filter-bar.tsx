@@ -43,7 +43,7 @@ interface AuditFilterBarProps {
 export function AuditFilterBar({ query, onChange }: AuditFilterBarProps) {
   return (
     <div class="filters" role="search" aria-label="Filters of the audit log">
-      <Search label="Channel or agent" value={query['channel'] ?? ''} onChange={(channel) => onChange({ channel })} />
+      <Search label="Channel or agent" name="channel" />
       <Text name="client" label="Caller" query={query} onChange={onChange} />
       <Text name="action" label="Action" query={query} onChange={onChange} />
       <Select

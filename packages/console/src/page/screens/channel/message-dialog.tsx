@@ -5,7 +5,7 @@ import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
-import { Field } from '../../components/fields.tsx'
+import { TextArea, TextField } from '../../components/fields.tsx'
 import { Facts, notify, Reading } from '../../components/page.tsx'
 import { TagsField, tagsOf, tagsText, TagsView } from '../../components/tags.tsx'
 import { Ago, count, Time, UserCode, UserText } from '../../components/values.tsx'
@@ -116,13 +116,9 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
   }
   return (
     <ActionForm action="Resend" onLeave={onCancel} run={resend}>
-      <Field label={type === 'queues' ? 'To queue' : 'To events store'}>
-        <input value={to} required spellcheck={false} onInput={(event) => setTo(event.currentTarget.value)} />
-      </Field>
+      <TextField label={type === 'queues' ? 'To queue' : 'To events store'} required value={to} onChange={setTo} />
       {editable ? (
-        <Field label="Body">
-          <textarea value={body} rows={10} spellcheck={false} onInput={(event) => setBody(event.currentTarget.value)} />
-        </Field>
+        <TextArea label="Body" rows={10} value={body} onChange={setBody} />
       ) : (
         <p class="muted">The body is binary or longer than 1 MB. It is sent as it is.</p>
       )}

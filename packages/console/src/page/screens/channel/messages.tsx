@@ -49,7 +49,7 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
       note={first.data && noteOf(list.items.length, list.next)}
       actions={
         <>
-          <Search label="Search in messages" value={search} onChange={(value) => setQuery({ search: value })} />
+          <Search label="Search in messages" />
           {type === 'events_store' && (
             <Select
               label="Order"

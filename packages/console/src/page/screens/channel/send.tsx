@@ -5,7 +5,7 @@ import { BodyView } from '../../components/body-view.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { notify } from '../../components/page.tsx'
-import { Field } from '../../components/fields.tsx'
+import { NumberField, TextArea } from '../../components/fields.tsx'
 import { count } from '../../components/values.tsx'
 import { TagsField, tagsOf } from '../../components/tags.tsx'
 
@@ -52,21 +52,9 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
         onLeave={onClose}
         run={run}
       >
-        <Field label="Body">
-          <textarea value={body} rows={8} spellcheck={false} onInput={(event) => setBody(event.currentTarget.value)} />
-        </Field>
+        <TextArea label="Body" rows={8} value={body} onChange={setBody} />
         <TagsField value={tags} onChange={setTags} />
-        {type === 'queues' && (
-          <Field label="Delay in seconds">
-            <input
-              type="number"
-              min="0"
-              step="1"
-              value={delay}
-              onInput={(event) => setDelay(event.currentTarget.value)}
-            />
-          </Field>
-        )}
+        {type === 'queues' && <NumberField label="Delay in seconds" min={0} value={delay} onChange={setDelay} />}
         {reply !== undefined && (
           <section aria-label="Reply">
             <h3>Reply</h3>

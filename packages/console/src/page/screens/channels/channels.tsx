@@ -5,7 +5,7 @@ import type { GetData, GetQuery } from '../../api/client.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
 import { last, perSecond, useHistory } from '../../api/use-history.ts'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
-import { Field, NameInput, Search, Select } from '../../components/fields.tsx'
+import { Field, Search, Select, TextField } from '../../components/fields.tsx'
 import { Empty, notify, Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
@@ -160,7 +160,7 @@ function ChannelList({ place }: ScreenProps) {
       note={data && plural(data.total, 'channel')}
       actions={
         <>
-          <Search label="Find a channel" value={search} onChange={(value) => setQuery({ search: value })} />
+          <Search label="Find a channel" />
           <Select
             label="Type"
             value={isChannelType(type) ? type : 'all'}
@@ -262,9 +262,13 @@ function CreateChannel({ onClose, onCreated }: CreateChannelProps) {
             onChange={setType}
           />
         </Field>
-        <Field label="Name" hint="Parts are separated by dots, such as orders.eu.">
-          <NameInput value={channel} onChange={setChannel} />
-        </Field>
+        <TextField
+          label="Name"
+          hint="Parts are separated by dots, such as orders.eu."
+          required
+          value={channel}
+          onChange={setChannel}
+        />
       </ActionForm>
     </Dialog>
   )

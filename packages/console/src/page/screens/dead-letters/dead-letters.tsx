@@ -18,8 +18,8 @@ export function DeadLetters({ place }: ScreenProps) {
       actions={
         <Search
           label="Dead-letter queue"
-          value={channel}
-          onChange={(value) => setQuery({ channel: value, source: undefined, reason: undefined })}
+          name="channel"
+          changes={(text) => ({ channel: text, source: undefined, reason: undefined })}
         />
       }
     >

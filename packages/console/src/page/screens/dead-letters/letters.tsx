@@ -6,7 +6,7 @@ import { toApiError, useData } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { Facts, notify, Panel, Reading } from '../../components/page.tsx'
-import { Field } from '../../components/fields.tsx'
+import { TextArea } from '../../components/fields.tsx'
 import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { TagsView } from '../../components/tags.tsx'
@@ -154,14 +154,13 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
       )}
       {body !== undefined && (
         <ActionForm action="Redrive" onLeave={() => setBody(undefined)} run={redrive}>
-          <Field label="Body" hint={`The message goes to ${source} under your name, and leaves this queue.`}>
-            <textarea
-              value={body}
-              rows={12}
-              spellcheck={false}
-              onInput={(event) => setBody(event.currentTarget.value)}
-            />
-          </Field>
+          <TextArea
+            label="Body"
+            hint={`The message goes to ${source} under your name, and leaves this queue.`}
+            rows={12}
+            value={body}
+            onChange={setBody}
+          />
         </ActionForm>
       )}
     </Dialog>

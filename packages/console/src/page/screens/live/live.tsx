@@ -84,11 +84,7 @@ export function Live({ place }: ScreenProps) {
       note={<StateOf state={monitor.state} paused={paused} />}
       actions={
         <>
-          <Search
-            label="Channel, such as orders.*"
-            value={channel}
-            onChange={(value) => setQuery({ channel: value.trim() })}
-          />
+          <Search label="Channel, such as orders.*" name="channel" changes={(text) => ({ channel: text.trim() })} />
           <Select
             label="Type"
             value={isChannelType(type) ? type : 'all'}

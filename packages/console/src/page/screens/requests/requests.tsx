@@ -8,7 +8,7 @@ import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
-import { href, setQuery } from '../../router/location.ts'
+import { href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import type { ScreenProps } from '../screens.ts'
 import { SendRequest } from './send-request.tsx'
@@ -31,7 +31,7 @@ export function Requests({ place }: ScreenProps) {
       note={data && `${count(data.waiting_count)} waiting on ${data.node}`}
       actions={
         <>
-          <Search label="Channel name" value={channel} onChange={(value) => setQuery({ channel: value })} />
+          <Search label="Channel name" name="channel" />
           {maySend && (
             <button type="button" class="primary" onClick={() => setSending(true)}>
               Send request

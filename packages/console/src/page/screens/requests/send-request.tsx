@@ -5,10 +5,15 @@ import { Badge, span } from '../../components/values.tsx'
 import { BodyView } from '../../components/body-view.tsx'
 import { CallState, useCall } from '../../components/call.tsx'
 import { Dialog, DialogForm } from '../../components/dialog.tsx'
-import { Field, NameInput } from '../../components/fields.tsx'
+import { Field, NumberField, Select, TextArea, TextField } from '../../components/fields.tsx'
 import { TagsField, tagsOf, TagsView } from '../../components/tags.tsx'
 
 type RequestType = 'commands' | 'queries'
+
+const TYPES: readonly (readonly [RequestType, string])[] = [
+  ['queries', 'Query: returns a reply'],
+  ['commands', 'Command: is executed'],
+]
 
 interface SendRequestProps {
   readonly channel: string
@@ -55,38 +60,12 @@ export function SendRequest({ channel: present, onClose, onEnded }: SendRequestP
       <DialogForm action="Send" leave="Close" disabled={call.since !== undefined} onLeave={onClose} onSubmit={submit}>
         <div class="columns">
           <Field label="Type">
-            <select
-              value={type}
-              onChange={(event) => setType(event.currentTarget.value === 'commands' ? 'commands' : 'queries')}
-            >
-              <option value="queries">Query: returns a reply</option>
-              <option value="commands">Command: is executed</option>
-            </select>
+            <Select value={type} options={TYPES} onChange={setType} />
           </Field>
-          <Field label="Channel">
-            <NameInput value={channel} onChange={setChannel} />
-          </Field>
-          <Field label="Time-out in seconds">
-            <input
-              type="number"
-              required
-              min="1"
-              max="170"
-              value={seconds}
-              onInput={(event) => setSeconds(event.currentTarget.value)}
-            />
-          </Field>
+          <TextField label="Channel" required value={channel} onChange={setChannel} />
+          <NumberField label="Time-out in seconds" required min={1} max={170} value={seconds} onChange={setSeconds} />
         </div>
-        <Field label="Body">
-          <textarea
-            class="short"
-            rows={5}
-            required
-            spellcheck={false}
-            value={body}
-            onInput={(event) => setBody(event.currentTarget.value)}
-          />
-        </Field>
+        <TextArea label="Body" rows={5} short required value={body} onChange={setBody} />
         <TagsField value={tags} onChange={setTags} />
       </DialogForm>
       <CallState call={call} />

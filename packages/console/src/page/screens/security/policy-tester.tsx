@@ -5,7 +5,7 @@ import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Badge, TYPE_NAMES, UserText } from '../../components/values.tsx'
 import { ErrorOf, Facts, Panel } from '../../components/page.tsx'
-import { Field, NameInput } from '../../components/fields.tsx'
+import { Field, Select, TextField } from '../../components/fields.tsx'
 import type { Place } from '../../router/location.ts'
 import { setQuery } from '../../router/location.ts'
 
@@ -51,36 +51,19 @@ export function PolicyTester({ place: { query } }: { readonly place: Place }) {
           setQuery({ client, action, pattern, channel })
         }}
       >
-        <Field label="Caller (ClientID)">
-          <NameInput value={client} onChange={setClient} />
-        </Field>
+        <TextField label="Caller (ClientID)" required value={client} onChange={setClient} />
         <Field label="Action">
-          <select
-            value={action}
-            onChange={(event) => setAction(ACTIONS.find((one) => one === event.currentTarget.value) ?? 'send')}
-          >
-            {ACTIONS.map((one) => (
-              <option key={one}>{one}</option>
-            ))}
-          </select>
+          <Select value={action} options={ACTIONS.map((one) => [one, one])} onChange={setAction} />
         </Field>
         <Field label="On">
-          <select
-            value={pattern}
-            onChange={(event) =>
-              setPattern(PATTERNS.find(([one]) => one === event.currentTarget.value)?.[0] ?? 'queues')
-            }
-          >
-            {PATTERNS.map(([one, title]) => (
-              <option key={one} value={one}>
-                {title}
-              </option>
-            ))}
-          </select>
+          <Select value={pattern} options={PATTERNS} onChange={setPattern} />
         </Field>
-        <Field label={pattern === 'agents' ? 'Agent id' : 'Channel'}>
-          <NameInput value={channel} onChange={setChannel} />
-        </Field>
+        <TextField
+          label={pattern === 'agents' ? 'Agent id' : 'Channel'}
+          required
+          value={channel}
+          onChange={setChannel}
+        />
         <button type="submit" class="primary">
           Test
         </button>

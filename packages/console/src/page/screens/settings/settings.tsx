@@ -37,7 +37,7 @@ export function Settings({ place }: ScreenProps) {
             ]}
             onChange={(value) => setQuery({ show: value === 'all' ? undefined : value })}
           />
-          <Search label="Find a setting" value={search} onChange={(value) => setQuery({ search: value })} />
+          <Search label="Find a setting" />
         </>
       }
     >

@@ -3,7 +3,7 @@ import { useData } from '../../api/use-data.ts'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { plural, UserText } from '../../components/values.tsx'
-import { href, setQuery } from '../../router/location.ts'
+import { href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { Tool } from './tool.tsx'
 import './tools.css'
@@ -20,7 +20,7 @@ export function Tools({ place }: ScreenProps) {
     <Page
       title="Tools"
       note={data && `${plural(tools.length, 'tool')} of /mcp`}
-      actions={<Search label="Find a tool" value={search} onChange={(value) => setQuery({ search: value })} />}
+      actions={<Search label="Find a tool" />}
     >
       <Reading of={{ error, loading }} />
       {data && tools.length === 0 && <Empty>The server has no tools: /mcp is turned off.</Empty>}

@@ -4,7 +4,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { get } from '../../api/client.ts'
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { Field } from '../../components/fields.tsx'
+import { Field, Select, TextField } from '../../components/fields.tsx'
 import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
 import { ChannelLink, isChannelType, Time, TYPE_NAMES, UserCode, UserText } from '../../components/values.tsx'
@@ -45,7 +45,7 @@ function questionOf({ id = '', type, channel = '' }: Query): GetQuery<'/api/trac
 function TraceForm({ query }: { readonly query: Query }) {
   const [id, setId] = useState(query['id'] ?? '')
   const [channel, setChannel] = useState(query['channel'] ?? '')
-  const [type, setType] = useState(query['type'] === 'events_store' ? 'events_store' : 'queues')
+  const [type, setType] = useState(STORED.find((one) => one === query['type']) ?? 'queues')
   return (
     <form
       class="tester trace-form"
@@ -66,19 +66,9 @@ function TraceForm({ query }: { readonly query: Query }) {
         />
       </Field>
       <Field label="Also search in">
-        <select value={type} onChange={(event) => setType(event.currentTarget.value)}>
-          <option value="queues">{TYPE_NAMES.queues}</option>
-          <option value="events_store">{TYPE_NAMES.events_store}</option>
-        </select>
+        <Select value={type} options={STORED.map((one) => [one, TYPE_NAMES[one]])} onChange={setType} />
       </Field>
-      <Field label="Channel (optional)">
-        <input
-          autocomplete="off"
-          spellcheck={false}
-          value={channel}
-          onInput={(event) => setChannel(event.currentTarget.value)}
-        />
-      </Field>
+      <TextField label="Channel (optional)" value={channel} onChange={setChannel} />
       <button type="submit" class="primary">
         Trace
       </button>

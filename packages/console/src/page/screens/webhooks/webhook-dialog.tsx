@@ -4,7 +4,7 @@ import { act } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { CallState, useCall } from '../../components/call.tsx'
 import { Dialog } from '../../components/dialog.tsx'
-import { Field } from '../../components/fields.tsx'
+import { NumberField } from '../../components/fields.tsx'
 import { Empty, Facts, NeedsRole } from '../../components/page.tsx'
 import { Badge, ChannelLink, count, Time, UserCode, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
@@ -122,23 +122,18 @@ function Actions({ webhook, onChanged }: { readonly webhook: Webhook; readonly o
             })
           }}
         >
-          <Field
+          <NumberField
             label={
               <>
                 Deliver again from sequence{' '}
                 {next !== undefined && <span class="muted">(the next is {count(next)})</span>}
               </>
             }
-          >
-            <input
-              type="number"
-              required
-              min="1"
-              step="1"
-              value={sequence}
-              onInput={(event) => setSequence(event.currentTarget.value)}
-            />
-          </Field>
+            required
+            min={1}
+            value={sequence}
+            onChange={setSequence}
+          />
           <button type="submit" disabled={busy}>
             Redeliver
           </button>

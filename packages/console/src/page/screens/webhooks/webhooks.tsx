@@ -5,7 +5,7 @@ import { ChannelLink, plural, UserText } from '../../components/values.tsx'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { Table } from '../../components/table.tsx'
-import { go, href, setQuery } from '../../router/location.ts'
+import { go, href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { WebhookDialog, WebhookState } from './webhook-dialog.tsx'
 
@@ -29,7 +29,7 @@ export function Webhooks({ place }: ScreenProps) {
     <Page
       title="Webhooks"
       note={data && items.length > 0 ? plural(items.length, 'subscription') : undefined}
-      actions={<Search label="Find a subscription" value={search} onChange={(value) => setQuery({ search: value })} />}
+      actions={<Search label="Find a subscription" />}
     >
       <Reading of={{ error, loading }} />
       {data?.length === 0 && <None />}
