@@ -4,7 +4,7 @@ import type Database from 'better-sqlite3'
 import { CHANNEL, KEY, LAST_SEQUENCE, MAX_CHANNEL_ID, SEQUENCE } from './message-rows.ts'
 import { isDamage, isHopeless, sqliteCode } from './sqlite.ts'
 import type { StoredChannel } from './stored-channel.ts'
-import { newChannel } from './stored-channel.ts'
+import { CHANNEL_COLUMNS, channelFrom, channelValues, INSERT_CHANNEL, newChannel } from './stored-channel.ts'
 
 /** A channel of the copy, with the number of messages that the damaged store reports for it. */
 interface RecoveredChannel extends StoredChannel {
@@ -13,9 +13,6 @@ interface RecoveredChannel extends StoredChannel {
   /** The highest sequence. */
   readonly highest: number
 }
-
-const COLUMNS =
-  'id, type, name, last_sequence, last_timestamp, entries, delayed, incoming, incoming_bytes, outgoing, outgoing_bytes, dead_lettered, expired, last_activity, compacted, max_age_ms, max_bytes'
 
 /** The channels of a store that is copied. Their counters are calculated again from the copied rows. */
 export class RecoveredChannels {
@@ -26,7 +23,7 @@ export class RecoveredChannels {
     const prepare = (order: string): Database.Statement<unknown[], SalvagedRow> =>
       source
         .prepare<unknown[], SalvagedRow>(
-          `SELECT ${COLUMNS} FROM channels NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id ${order}`,
+          `SELECT ${CHANNEL_COLUMNS} FROM channels NOT INDEXED WHERE id BETWEEN ? AND ? ORDER BY id ${order}`,
         )
         .raw()
     const upwards = prepare('ASC')
@@ -95,13 +92,12 @@ export class RecoveredChannels {
 
   /** Writes the channels, and returns a report of the missing rows. */
   write(target: Database.Database): { channels: number; messages: number; leftOut: string[] } {
-    const insert = target.prepare(`
-      INSERT INTO channels (${COLUMNS}, first_sequence, bytes) VALUES (${Array(19).fill('?').join(', ')})`)
+    const insert = target.prepare(INSERT_CHANNEL)
     const leftOut: string[] = []
     let messages = 0
     for (const channel of this.#byId.values()) {
-      insert.run(...valuesOf(channel))
-      const { type, name, entries, delayed, expected } = channel
+      const { id, type, name, entries, delayed, expected } = channel
+      insert.run(id, type, name, ...channelValues(channel))
       messages += entries + delayed
       const shown = `${type} ${JSON.stringify(name)}`
       if (expected === undefined) {
@@ -116,44 +112,13 @@ export class RecoveredChannels {
 
 /** Converts a row to a channel; undefined if the row contains garbage. */
 function channelOf(row: SalvagedRow): RecoveredChannel | undefined {
-  const [id, type, name, ...numbers] = row
+  const [id, type, name, ...values] = row
   if (type !== 'queues' && type !== 'events_store') return undefined
   if (typeof name !== 'string' || name === '') return undefined
-  const [maxAge, maxBytes] = numbers.slice(-2).map((value) => (typeof value === 'number' ? value : null))
-  const [last, lastTimestamp, entries, delayed, incoming, incomingBytes, outgoing, outgoingBytes, ...others] =
-    numbers.map(Number)
-  const [deadLettered, expired, lastActivity, compacted] = others
-  return {
-    ...newChannel(id, type, name),
-    expected: whole(entries) + whole(delayed),
-    highest: whole(last) || LAST_SEQUENCE,
-    lastSequence: whole(last),
-    lastTimestamp: whole(lastTimestamp),
-    incoming: whole(incoming),
-    incomingBytes: whole(incomingBytes),
-    outgoing: whole(outgoing),
-    outgoingBytes: whole(outgoingBytes),
-    deadLettered: whole(deadLettered),
-    expired: whole(expired),
-    lastActivity: whole(lastActivity),
-    compacted: compacted === 1,
-    maxAgeMs: maxAge ?? null,
-    maxBytes: maxBytes ?? null,
-  }
-}
-
-function whole(value: number | undefined): number {
-  return value !== undefined && Number.isSafeInteger(value) && value >= 0 ? value : 0
-}
-
-/** Returns the values in the order of {@link COLUMNS}, and the rest after them. */
-function valuesOf(channel: StoredChannel): (string | number | null)[] {
-  const { id, type, name, lastSequence, lastTimestamp, entries, delayed, incoming, incomingBytes } = channel
-  const { outgoing, outgoingBytes, deadLettered, expired, lastActivity, compacted, maxAgeMs, maxBytes } = channel
-  const counts = [incoming, incomingBytes, outgoing, outgoingBytes, deadLettered, expired, lastActivity]
-  const options = [compacted ? 1 : 0, maxAgeMs, maxBytes]
-  const own = [channel.firstSequence, channel.bytes]
-  return [id, type, name, lastSequence, lastTimestamp, entries, delayed, ...counts, ...options, ...own]
+  const read = channelFrom(id, type, name, values)
+  const { entries, delayed, lastSequence } = read
+  const counted = { firstSequence: 0, entries: 0, delayed: 0, bytes: 0 }
+  return { ...read, ...counted, expected: entries + delayed, highest: lastSequence || LAST_SEQUENCE }
 }
 
 function orElse<T>(otherwise: T, read: () => T): T {

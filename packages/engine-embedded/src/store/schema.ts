@@ -1,5 +1,6 @@
 import type { MessageTable } from './message-rows.ts'
 import { MESSAGE_TABLES } from './message-rows.ts'
+import { CHANNELS_TABLE } from './stored-channel.ts'
 
 /** "SBOX": marks the data file as a Signalbox store. */
 export const APPLICATION_ID = 0x53424f58
@@ -29,28 +30,7 @@ CREATE INDEX IF NOT EXISTS group_positions_age ON group_positions (used_at);
 `
 
 export const SCHEMA = `
-CREATE TABLE channels (
-  id INTEGER PRIMARY KEY,
-  type TEXT NOT NULL,
-  name TEXT NOT NULL,
-  last_sequence INTEGER NOT NULL,
-  first_sequence INTEGER NOT NULL,
-  last_timestamp INTEGER NOT NULL,
-  entries INTEGER NOT NULL,
-  delayed INTEGER NOT NULL,
-  bytes INTEGER NOT NULL,
-  incoming INTEGER NOT NULL,
-  incoming_bytes INTEGER NOT NULL,
-  outgoing INTEGER NOT NULL,
-  outgoing_bytes INTEGER NOT NULL,
-  dead_lettered INTEGER NOT NULL,
-  expired INTEGER NOT NULL,
-  last_activity INTEGER NOT NULL,
-  compacted INTEGER NOT NULL,
-  max_age_ms INTEGER,
-  max_bytes INTEGER,
-  UNIQUE (type, name)
-);
+${CHANNELS_TABLE}
 
 -- Messages that are deliverable or leased; a delayed one comes here when it is due.
 ${messageTable('queue_messages')}

@@ -29,16 +29,88 @@ export interface StoredChannel {
   maxBytes: number | null
 }
 
+/** A member that the store keeps in addition to the id, the type and the name. */
+type Member = Exclude<keyof StoredChannel, 'id' | 'type' | 'name'>
+
+/** The columns of `channels` after the first three, by their members. Every other list of columns derives from this one. */
+const COLUMNS = {
+  lastSequence: 'last_sequence INTEGER NOT NULL',
+  firstSequence: 'first_sequence INTEGER NOT NULL',
+  lastTimestamp: 'last_timestamp INTEGER NOT NULL',
+  entries: 'entries INTEGER NOT NULL',
+  delayed: 'delayed INTEGER NOT NULL',
+  bytes: 'bytes INTEGER NOT NULL',
+  incoming: 'incoming INTEGER NOT NULL',
+  incomingBytes: 'incoming_bytes INTEGER NOT NULL',
+  outgoing: 'outgoing INTEGER NOT NULL',
+  outgoingBytes: 'outgoing_bytes INTEGER NOT NULL',
+  deadLettered: 'dead_lettered INTEGER NOT NULL',
+  expired: 'expired INTEGER NOT NULL',
+  lastActivity: 'last_activity INTEGER NOT NULL',
+  compacted: 'compacted INTEGER NOT NULL',
+  maxAgeMs: 'max_age_ms INTEGER',
+  maxBytes: 'max_bytes INTEGER',
+} as const satisfies Readonly<Record<Member, string>>
+
+const DECLARATIONS: readonly string[] = Object.values(COLUMNS)
+const NAMES = DECLARATIONS.map((declaration) => declaration.replace(/ .*/, ''))
+const MEMBERS = Object.keys(COLUMNS).filter((member): member is Member => member in COLUMNS)
+
+export const CHANNELS_TABLE = `CREATE TABLE channels (
+  id INTEGER PRIMARY KEY,
+  type TEXT NOT NULL,
+  name TEXT NOT NULL,
+  ${DECLARATIONS.join(',\n  ')},
+  UNIQUE (type, name)
+);`
+
+/** The columns in the order of {@link channelFrom}: the id, the type, the name, and the others. */
+export const CHANNEL_COLUMNS = ['id', 'type', 'name', ...NAMES].join(', ')
+
+/** Inserts a channel. Its parameters are the id, the type, the name, and {@link channelValues}. */
+export const INSERT_CHANNEL = `INSERT INTO channels (${CHANNEL_COLUMNS}) VALUES (?, ?, ?, ${NAMES.map(() => '?').join(', ')})`
+
+/** Updates a channel. Its parameters are {@link channelValues} and the id. */
+export const UPDATE_CHANNEL = `UPDATE channels SET ${NAMES.map((name) => `${name} = ?`).join(', ')} WHERE id = ?`
+
+/** Returns the values in the order of {@link COLUMNS}. A literal: every commit calls this for each changed channel. */
+export function channelValues(channel: StoredChannel): (number | null)[] {
+  return [
+    channel.lastSequence,
+    channel.firstSequence,
+    channel.lastTimestamp,
+    channel.entries,
+    channel.delayed,
+    channel.bytes,
+    channel.incoming,
+    channel.incomingBytes,
+    channel.outgoing,
+    channel.outgoingBytes,
+    channel.deadLettered,
+    channel.expired,
+    channel.lastActivity,
+    channel.compacted ? 1 : 0,
+    channel.maxAgeMs,
+    channel.maxBytes,
+  ]
+}
+
+/** Returns a channel with the values of its columns. Garbage in a damaged row becomes the value of a new channel. */
+export function channelFrom(id: number, type: StoredType, name: string, values: readonly unknown[]): StoredChannel {
+  const channel = newChannel(id, type, name)
+  const read = MEMBERS.map((member, i): readonly [Member, boolean | number | null] => {
+    const [initial, value] = [channel[member], values[i]]
+    if (typeof initial === 'boolean') return [member, value === 1]
+    return [member, typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : initial]
+  })
+  return Object.assign(channel, Object.fromEntries(read))
+}
+
 interface ChannelRow extends Omit<StoredChannel, 'compacted'> {
   compacted: number
 }
 
-const SELECT_CHANNELS = `
-SELECT id, type, name, last_sequence AS lastSequence, first_sequence AS firstSequence, last_timestamp AS lastTimestamp,
-  entries, delayed, bytes, incoming, incoming_bytes AS incomingBytes, outgoing, outgoing_bytes AS outgoingBytes,
-  dead_lettered AS deadLettered, expired, last_activity AS lastActivity, compacted, max_age_ms AS maxAgeMs,
-  max_bytes AS maxBytes
-FROM channels`
+const SELECT_CHANNELS = `SELECT id, type, name, ${MEMBERS.map((member, i) => `${NAMES[i]} AS ${member}`).join(', ')} FROM channels`
 
 export function loadChannels(database: Database.Database): StoredChannel[] {
   const channels: StoredChannel[] = []

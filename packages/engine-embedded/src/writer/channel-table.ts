@@ -3,7 +3,7 @@ import type Database from 'better-sqlite3'
 
 import { MAX_CHANNEL_ID } from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
-import { loadChannels, newChannel } from '../store/stored-channel.ts'
+import { channelValues, INSERT_CHANNEL, loadChannels, newChannel, UPDATE_CHANNEL } from '../store/stored-channel.ts'
 import { touching } from './refusals.ts'
 
 /**
@@ -35,16 +35,8 @@ export class ChannelTable {
       this.#ids.add(channel)
     }
     for (const id of this.#ids) this.#highestId = Math.max(this.#highestId, id)
-    this.#insert = database.prepare(`
-      INSERT INTO channels (id, type, name, last_sequence, first_sequence, last_timestamp, entries, delayed, bytes,
-        incoming, incoming_bytes, outgoing, outgoing_bytes, dead_lettered, expired, last_activity, compacted,
-        max_age_ms, max_bytes)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-    this.#update = database.prepare(`
-      UPDATE channels SET last_sequence = ?, first_sequence = ?, last_timestamp = ?, entries = ?, delayed = ?,
-        bytes = ?, incoming = ?, incoming_bytes = ?, outgoing = ?, outgoing_bytes = ?, dead_lettered = ?, expired = ?,
-        last_activity = ?, compacted = ?, max_age_ms = ?, max_bytes = ?
-      WHERE id = ?`)
+    this.#insert = database.prepare(INSERT_CHANNEL)
+    this.#update = database.prepare(UPDATE_CHANNEL)
     this.#delete = database.prepare<[number]>('DELETE FROM channels WHERE id = ?')
     this.#addGarbage = database.prepare<[number]>('INSERT INTO garbage (channel) VALUES (?)')
   }
@@ -71,7 +63,7 @@ export class ChannelTable {
     this.#byName[type].set(name, channel)
     this.#ids.add(channel.id)
     this.#before.set(channel, undefined)
-    this.#insert.run(channel.id, type, name, ...valuesOf(channel))
+    this.#insert.run(channel.id, type, name, ...channelValues(channel))
     return channel
   }
 
@@ -99,9 +91,9 @@ export class ChannelTable {
   flush(): void {
     for (const [channel, before] of this.#before) {
       if (this.#removed.includes(channel)) continue
-      const values = valuesOf(channel)
+      const values = channelValues(channel)
       // Writing an unchanged row would count as a change, in a commit without anything to sync.
-      if (before && valuesOf(before).every((value, i) => value === values[i])) continue
+      if (before && channelValues(before).every((value, i) => value === values[i])) continue
       touching(channel, () => this.#update.run(...values, channel.id))
     }
   }
@@ -126,25 +118,4 @@ export class ChannelTable {
     }
     this.#before.clear()
   }
-}
-
-function valuesOf(channel: StoredChannel): (number | null)[] {
-  return [
-    channel.lastSequence,
-    channel.firstSequence,
-    channel.lastTimestamp,
-    channel.entries,
-    channel.delayed,
-    channel.bytes,
-    channel.incoming,
-    channel.incomingBytes,
-    channel.outgoing,
-    channel.outgoingBytes,
-    channel.deadLettered,
-    channel.expired,
-    channel.lastActivity,
-    channel.compacted ? 1 : 0,
-    channel.maxAgeMs,
-    channel.maxBytes,
-  ]
 }
