@@ -11,6 +11,7 @@ import { inTurns, sortInTurns } from '@signalbox/broker-core/internal'
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
 import type { Store } from './store/store.ts'
+import { optionsOf } from './store/stored-channel.ts'
 import type { EmbeddedEvents } from './events.ts'
 
 /** The channels of the embedded engine: search and management. */
@@ -67,14 +68,14 @@ export class EmbeddedChannels implements ChannelEngine {
   async create(type: ChannelType, name: string, options: ChannelOptions = {}): Promise<boolean> {
     this.#checkOpen()
     if (type === 'events_store') return this.#eventsStore.create(name, options)
-    if (type === 'queues') return this.#createQueue(name)
+    if (type === 'queues') return this.#createQueue(name, options)
     if (this.#registry.get(type, name)) return false
     this.#registry.ensure(type, name)
     return true
   }
 
-  #createQueue(channel: string): Promise<boolean> {
-    const options = { compacted: undefined, maxAgeMs: undefined, maxBytes: undefined }
+  #createQueue(channel: string, given: ChannelOptions): Promise<boolean> {
+    const options = optionsOf('queues', given)
     const operation = { kind: 'createChannel', type: 'queues', channel, options } as const
     return this.#registry.creating('queues', channel, () =>
       this.#store.submit('createChannel', operation, 0, ({ created }) => created),

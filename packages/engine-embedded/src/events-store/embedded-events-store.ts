@@ -1,5 +1,6 @@
 import type {
   AppendResult,
+  ChannelOptions,
   EventsStoreAppend,
   EventsStoreEngine,
   EventsStoreStart,
@@ -16,6 +17,7 @@ import { SerialTasks } from '@signalbox/broker-core/internal'
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import { appendedEvent, entryRow } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
+import { optionsOf } from '../store/stored-channel.ts'
 import type { DurableGroup } from './durable-positions.ts'
 import { DurablePositions } from './durable-positions.ts'
 import type { FeedContext } from './events-store-feed.ts'
@@ -103,14 +105,9 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
   }
 
   /** Creates the channel or updates its options; returns false if it existed. */
-  create(channel: string, options: { compacted?: boolean; maxAgeMs?: number; maxBytes?: number }): Promise<boolean> {
-    const { compacted, maxAgeMs, maxBytes } = options
-    const operation = {
-      kind: 'createChannel',
-      type: 'events_store',
-      channel,
-      options: { compacted, maxAgeMs, maxBytes },
-    } as const
+  create(channel: string, given: ChannelOptions): Promise<boolean> {
+    const options = optionsOf('events_store', given)
+    const operation = { kind: 'createChannel', type: 'events_store', channel, options } as const
     return this.#registry.creating('events_store', channel, () =>
       this.#store.submit('createChannel', operation, 0, ({ created }) => created),
     )

@@ -1,4 +1,4 @@
-import type { StoredType } from '@signalbox/broker-core/engine'
+import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 /** A channel's row with its counters. Every change updates them, so that no scan ever counts rows. */
@@ -104,6 +104,23 @@ export function channelFrom(id: number, type: StoredType, name: string, values: 
     return [member, typeof value === 'number' && Number.isSafeInteger(value) && value >= 0 ? value : initial]
   })
   return Object.assign(channel, Object.fromEntries(read))
+}
+
+/** The options that a channel of each type has. */
+const OPTIONS: Readonly<Record<StoredType, readonly (keyof ChannelOptions & Member)[]>> = {
+  queues: [],
+  events_store: ['compacted', 'maxAgeMs', 'maxBytes'],
+}
+
+/** Returns the given options that channels of the type have. */
+export function optionsOf(type: StoredType, options: ChannelOptions): ChannelOptions {
+  const given = OPTIONS[type].filter((option) => options[option] !== undefined)
+  return Object.fromEntries(given.map((option) => [option, options[option]]))
+}
+
+/** Returns whether a channel has the options. */
+export function hasOptions(channel: StoredChannel, options: ChannelOptions): boolean {
+  return OPTIONS[channel.type].every((option) => options[option] === undefined || options[option] === channel[option])
 }
 
 interface ChannelRow extends Omit<StoredChannel, 'compacted'> {

@@ -1,5 +1,6 @@
 import type Database from 'better-sqlite3'
 
+import { hasOptions } from '../store/stored-channel.ts'
 import type { ChannelTable } from './channel-table.ts'
 import { Deduplication } from './deduplication.ts'
 import { EventsStoreOperations, GroupPositions } from './events-store-operations.ts'
@@ -101,24 +102,15 @@ class ChannelOperations {
   /** Returns whether the channel exists with these options: there is nothing to write. */
   exists({ type, channel: name, options }: CreateChannelOperation): boolean {
     const channel = this.#channels.get(type, name)
-    const { compacted, maxAgeMs, maxBytes } = options
-    return (
-      channel !== undefined &&
-      (compacted === undefined || compacted === channel.compacted) &&
-      (maxAgeMs === undefined || maxAgeMs === channel.maxAgeMs) &&
-      (maxBytes === undefined || maxBytes === channel.maxBytes)
-    )
+    return channel !== undefined && hasOptions(channel, options)
   }
 
   create(operation: CreateChannelOperation): CreateChannelOperationResult {
     if (this.exists(operation)) return { kind: 'createChannel', created: false }
     const { type, channel: name, options } = operation
-    const { compacted, maxAgeMs, maxBytes } = options
     const created = this.#channels.get(type, name) === undefined
     const channel = this.#channels.editOrCreate(type, name)
-    if (compacted !== undefined) channel.compacted = compacted
-    if (maxAgeMs !== undefined) channel.maxAgeMs = maxAgeMs
-    if (maxBytes !== undefined) channel.maxBytes = maxBytes
+    Object.assign(channel, options)
     if (!created) this.#eventsStore.applyOptions(channel)
     return { kind: 'createChannel', created }
   }

@@ -1,4 +1,4 @@
-import type { StoredType } from '@signalbox/broker-core/engine'
+import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
 
 import type { DamagedPlace } from '../store/damage.ts'
 import type { EntryRow, QueueRow } from '../store/message-rows.ts'
@@ -126,11 +126,8 @@ export interface CreateChannelOperation {
   readonly kind: 'createChannel'
   readonly type: StoredType
   readonly channel: string
-  readonly options: {
-    readonly compacted: boolean | undefined
-    readonly maxAgeMs: number | undefined
-    readonly maxBytes: number | undefined
-  }
+  /** Only options of the type: see `optionsOf`. */
+  readonly options: ChannelOptions
 }
 
 export interface DeleteChannelOperation {
