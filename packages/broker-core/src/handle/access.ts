@@ -245,11 +245,13 @@ export class Access {
 
   /**
    * Completes and validates a producer's input.
+   * @param given Replaces the tags of the input
    * @throws BrokerError MESSAGE_INVALID, MESSAGE_TOO_LARGE
    */
-  message(input: MessageInput): OutgoingMessage {
+  message(input: MessageInput, given?: Tags): OutgoingMessage {
     assertInput(input)
-    const { metadata = '', tags = NO_TAGS } = input
+    const { metadata = '', tags: own = NO_TAGS } = input
+    const tags = given ?? own
     const body = typeof input.body === 'string' ? encodeText(input.body) : input.body
     if (!(body instanceof Uint8Array)) invalid('body', 'a text or bytes (a Uint8Array)')
     if (typeof metadata !== 'string') invalid('metadata', 'a string')

@@ -116,8 +116,8 @@ export class Queues {
     }
     // Messages create the queue when they move to it, and then no caller can be refused any more.
     if (deadLetterQueue !== '' && maxReceiveCount > 0) this.#access.reserve('queues', deadLetterQueue)
-    const { body, metadata = '', tags = {}, deduplicationKey } = input
-    const message = this.#access.message({ body, metadata, tags: queueTags(tags) })
+    const { tags = {}, deduplicationKey } = input
+    const message = this.#access.message(input, queueTags(tags))
     return {
       ...message,
       delayMs,
