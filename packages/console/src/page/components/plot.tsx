@@ -8,7 +8,7 @@ export interface Line {
   readonly values: readonly (number | null)[]
 }
 
-interface PlotProps {
+export interface PlotProps {
   readonly title: string
   /** The times of the values, in ms since the epoch. */
   readonly times: readonly number[]

@@ -1,18 +1,17 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 
 import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { perSecond, rangeOf, RANGES, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
+import { perSecond, useHistory } from '../../api/use-history.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { JsonView } from '../../components/body-view.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { Segments } from '../../components/fields.tsx'
-import { Empty, ErrorOf, Facts, Loading, notify, Page, Panel } from '../../components/page.tsx'
-import { Plot } from '../../components/plot.tsx'
+import { HistoryPlots, RangeChoice, secondsSpan, useRange } from '../../components/history-plots.tsx'
+import type { HistoryPlot } from '../../components/history-plots.tsx'
+import { ErrorOf, Facts, Loading, notify, Page, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { Ago, count, plural, rate, span, Time, UserText } from '../../components/values.tsx'
-import { go, href, setQuery } from '../../router/location.ts'
-import type { Place } from '../../router/location.ts'
+import { Ago, count, plural, rate, Time, UserText } from '../../components/values.tsx'
+import { go, href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { About, readCard, Skills } from './agent-card.tsx'
 import { Liveness } from './agent-list.tsx'
@@ -20,7 +19,7 @@ import type { ListedAgent } from './agent-list.tsx'
 import { TestCall } from './test-call.tsx'
 
 /** Everything about one agent. */
-export function Agent({ id, place }: { readonly id: string; readonly place: Place }) {
+export function Agent({ id }: { readonly id: string }) {
   const [deregistering, setDeregistering] = useState(false)
   const [source, setSource] = useState(false)
   const mayDeregister = useMay('Admin')
@@ -57,7 +56,7 @@ export function Agent({ id, place }: { readonly id: string; readonly place: Plac
         {shown && <About card={shown} />}
       </div>
       {shown && <Skills card={shown} />}
-      {agent && <AgentPlots id={id} range={place.query['range']} />}
+      {agent && <AgentPlots id={id} />}
       {agent?.instances && <Instances instances={agent.instances} />}
       {agent && <TestCall id={id} />}
       {card.data && (
@@ -166,60 +165,35 @@ function Instances({ instances }: { readonly instances: NonNullable<ListedAgent[
   )
 }
 
-interface AgentPlotsProps {
-  readonly id: string
-  readonly range: string | undefined
-}
-
 /** The calls, errors and latency of one agent. */
-function AgentPlots({ id, range: asked }: AgentPlotsProps) {
-  const range = rangeOf(asked)
-  const { data, error } = useHistory(range, { agent_id: id, channels: 0 })
+function AgentPlots({ id }: { readonly id: string }) {
+  const { data, error } = useHistory(useRange(), { agent_id: id, channels: 0 })
   return (
-    <Panel
-      title="Calls"
-      note="Calls at /a2a of this node"
-      actions={
-        <Segments
-          label="Time span of the plots"
-          value={range}
-          options={RANGES}
-          onChange={(value) => setQuery({ range: value })}
-        />
-      }
-    >
+    <Panel title="Calls" note="Calls at /a2a of this node" actions={<RangeChoice />}>
       <ErrorOf error={error} />
-      {data && <Lines history={data} spanMs={spanOf(range, data)} />}
+      {data && (
+        <HistoryPlots
+          history={data}
+          plotsOf={plotsOf}
+          empty="No call to this agent has ended here. The plots begin with the first one."
+        />
+      )}
     </Panel>
   )
 }
 
-function Lines({ history, spanMs }: { readonly history: HistoryData; readonly spanMs: number }) {
-  const times = useMemo(() => timesOf(history), [history])
+function plotsOf(history: HistoryData): readonly HistoryPlot[] {
   const [agent] = history.agents
-  const lines = useMemo(
-    () =>
-      agent && {
-        calls: [
-          { label: 'calls', values: perSecond(agent.calls, history) },
-          { label: 'errors', values: perSecond(agent.errors, history) },
-        ],
-        latency: [{ label: 'mean', values: agent.latency_seconds }],
-      },
-    [history],
-  )
-  if (lines === undefined || history.steps === 0)
-    return <Empty>No call to this agent has ended here. The plots begin with the first one.</Empty>
-  return (
-    <div class="grid">
-      <Plot title="Calls and errors" times={times} spanMs={spanMs} lines={lines.calls} format={rate} />
-      <Plot
-        title="Latency"
-        times={times}
-        spanMs={spanMs}
-        lines={lines.latency}
-        format={(seconds) => span(seconds * 1_000)}
-      />
-    </div>
-  )
+  if (agent === undefined || history.steps === 0) return []
+  return [
+    {
+      title: 'Calls and errors',
+      lines: [
+        { label: 'calls', values: perSecond(agent.calls, history) },
+        { label: 'errors', values: perSecond(agent.errors, history) },
+      ],
+      format: rate,
+    },
+    { title: 'Latency', lines: [{ label: 'mean', values: agent.latency_seconds }], format: secondsSpan },
+  ]
 }

@@ -1,16 +1,16 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 
 import { get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { perSecond, rangeOf, RANGES, spanOf, timesOf, useHistory } from '../../api/use-history.ts'
-import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
-import { Segments } from '../../components/fields.tsx'
+import { perSecond, useHistory } from '../../api/use-history.ts'
+import type { HistoryData } from '../../api/use-history.ts'
+import { HistoryPlots, RangeChoice, useRange } from '../../components/history-plots.tsx'
+import type { HistoryPlot } from '../../components/history-plots.tsx'
 import { Empty, ErrorOf, Page } from '../../components/page.tsx'
-import { Plot } from '../../components/plot.tsx'
 import { Ago, bytes, count, rate, TYPE_NAMES, UserText } from '../../components/values.tsx'
 import type { ChannelType } from '../../components/values.tsx'
-import { href, setQuery } from '../../router/location.ts'
+import { href } from '../../router/location.ts'
 import type { Place } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { Messages } from './messages.tsx'
@@ -37,7 +37,7 @@ export function Channel({ type, name, place }: ChannelProps) {
   const mayWrite = useMay('ReadWrite')
   const [open, setOpen] = useState<'send' | 'purge' | 'delete'>()
   const [changes, setChanges] = useState(0)
-  const range = rangeOf(place.query['range'])
+  const range = useRange()
   const close = (): void => setOpen(undefined)
   const changed = (): void => setChanges((value) => value + 1)
   const { data, error, refresh } = useData(
@@ -83,20 +83,19 @@ export function Channel({ type, name, place }: ChannelProps) {
       {data === null && <Empty>This channel does not exist. The first message creates it.</Empty>}
       {data && <ChannelFigures channel={data} />}
       <div class="filters">
-        <Segments
-          label="Time span of the plots"
-          value={range}
-          options={RANGES}
-          onChange={(value) => setQuery({ range: value })}
-        />
+        <RangeChoice />
         <a href={href(['live'], { channel: name, type })}>Watch live</a>
         <a href={href(['audit'], { channel: name })}>Audit log</a>
         {type === 'queues' && <a href={href(['dead-letters'], { channel: name })}>Dead letters</a>}
       </div>
       {history.data && (
-        <ChannelPlots history={history.data} range={range} stored={type === 'queues' || type === 'events_store'} />
+        <HistoryPlots
+          history={history.data}
+          plotsOf={(shown) => plotsOf(shown, stores(type))}
+          empty="The plots begin now: the node follows this channel from here on."
+        />
       )}
-      {(type === 'queues' || type === 'events_store') && data !== null && (
+      {stores(type) && data !== null && (
         <Messages type={type} channel={name} place={place} changes={changes} onChanged={refresh} />
       )}
       {data && (
@@ -112,45 +111,38 @@ export function Channel({ type, name, place }: ChannelProps) {
   )
 }
 
+function stores(type: ChannelType): type is 'queues' | 'events_store' {
+  return type === 'queues' || type === 'events_store'
+}
+
 /** Returns the entry of one channel in the list; null if there is none. */
 async function readChannel(type: ChannelType, name: string, signal: AbortSignal) {
   const { items } = await get('/api/channels', { type, name }, signal)
   return items[0] ?? null
 }
 
-interface ChannelPlotsProps {
-  readonly history: HistoryData
-  readonly range: HistoryRange
-  /** `true` if the channel holds messages. */
-  readonly stored: boolean
-}
-
-function ChannelPlots({ history, range, stored }: ChannelPlotsProps) {
-  const spanMs = spanOf(range, history)
-  const times = useMemo(() => timesOf(history), [history])
+/** @param stored Whether the channel holds messages */
+function plotsOf(history: HistoryData, stored: boolean): readonly HistoryPlot[] {
   const [channel] = history.channels
-  const lines = useMemo(
-    () =>
-      channel && {
-        rates: [
-          { label: 'in', values: perSecond(channel.messages_in, history) },
-          { label: 'out', values: perSecond(channel.messages_out, history) },
-        ],
-        depth: [
-          { label: 'stored', values: channel.depth },
-          { label: 'in flight', values: channel.in_flight },
-        ],
-      },
-    [history],
-  )
-  if (lines === undefined || history.steps === 0)
-    return <Empty>The plots begin now: the node follows this channel from here on.</Empty>
-  return (
-    <div class="grid">
-      <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.rates} format={rate} />
-      {stored && <Plot title="Depth" times={times} spanMs={spanMs} lines={lines.depth} format={count} grid="whole" />}
-    </div>
-  )
+  if (channel === undefined || history.steps === 0) return []
+  const rates: HistoryPlot = {
+    title: 'Messages',
+    lines: [
+      { label: 'in', values: perSecond(channel.messages_in, history) },
+      { label: 'out', values: perSecond(channel.messages_out, history) },
+    ],
+    format: rate,
+  }
+  const depth: HistoryPlot = {
+    title: 'Depth',
+    lines: [
+      { label: 'stored', values: channel.depth },
+      { label: 'in flight', values: channel.in_flight },
+    ],
+    format: count,
+    grid: 'whole',
+  }
+  return stored ? [rates, depth] : [rates]
 }
 
 type Listed = GetData<'/api/channels'>['items'][number]

@@ -1,18 +1,16 @@
 import { get, readReadiness } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { RANGES, rangeOf, useHistory } from '../../api/use-history.ts'
+import { useHistory } from '../../api/use-history.ts'
 import { Badge } from '../../components/values.tsx'
 import { ErrorOf, Loading, Page, Problem } from '../../components/page.tsx'
-import { Segments } from '../../components/fields.tsx'
-import { setQuery } from '../../router/location.ts'
-import type { ScreenProps } from '../screens.ts'
+import { HistoryPlots, RangeChoice, useRange } from '../../components/history-plots.tsx'
 import { Figures } from './figures.tsx'
 import { FailingAgents, Nodes, Queues, TopChannels } from './lists.tsx'
-import { Plots } from './plots.tsx'
+import { plotsOfNode } from './plots.tsx'
 
 /** The state of the broker at a glance. */
-export function Overview({ place }: ScreenProps) {
-  const range = rangeOf(place.query['range'])
+export function Overview() {
+  const range = useRange()
   const snapshot = useData('snapshot', (signal) => get('/api/snapshot', {}, signal), 5_000)
   const nodes = useData('nodes', (signal) => get('/api/nodes', {}, signal), 5_000)
   const readiness = useData('ready', readReadiness, 5_000)
@@ -23,14 +21,7 @@ export function Overview({ place }: ScreenProps) {
     <Page
       title="Overview"
       note={readiness.data && <Badge kind={healthy ? 'good' : 'bad'}>{healthy ? 'Healthy' : 'Needs attention'}</Badge>}
-      actions={
-        <Segments
-          label="Time span of the plots"
-          value={range}
-          options={RANGES}
-          onChange={(value) => setQuery({ range: value })}
-        />
-      }
+      actions={<RangeChoice />}
     >
       {failed.map(({ name, detail }) => (
         <Problem key={name}>
@@ -40,7 +31,7 @@ export function Overview({ place }: ScreenProps) {
       <ErrorOf error={snapshot.error ?? history.error} />
       {snapshot.loading && <Loading />}
       {snapshot.data && <Figures snapshot={snapshot.data} history={history.data} />}
-      {history.data && <Plots history={history.data} range={range} />}
+      {history.data && <HistoryPlots history={history.data} plotsOf={plotsOfNode} />}
       {snapshot.data && (
         <>
           <div class="grid">

@@ -1,66 +1,65 @@
-import { useMemo } from 'preact/hooks'
-
-import type { HistoryData, HistoryRange } from '../../api/use-history.ts'
-import { perSecond, spanOf, sumOf, timesOf, total } from '../../api/use-history.ts'
-import { bytes, count, rate, span } from '../../components/values.tsx'
+import type { HistoryData } from '../../api/use-history.ts'
+import { perSecond, sumOf, total } from '../../api/use-history.ts'
+import { secondsSpan } from '../../components/history-plots.tsx'
+import type { HistoryPlot } from '../../components/history-plots.tsx'
 import type { Line } from '../../components/plot.tsx'
-import { Plot } from '../../components/plot.tsx'
+import { bytes, count, rate } from '../../components/values.tsx'
 
 /** The most error codes in the plot; the others are one line. */
 const MAX_CODES = 4
 
-interface PlotsProps {
-  readonly history: HistoryData
-  readonly range: HistoryRange
-}
-
-export function Plots({ history, range }: PlotsProps) {
-  const spanMs = spanOf(range, history)
-  const times = useMemo(() => timesOf(history), [history])
-  const lines = useMemo(() => linesOf(history), [history])
-  return (
-    <div class="grid">
-      <Plot title="Messages" times={times} spanMs={spanMs} lines={lines.messages} format={rate} />
-      <Plot title="Queues" times={times} spanMs={spanMs} lines={lines.queues} format={count} grid="whole" />
-      <Plot title="Failed calls" times={times} spanMs={spanMs} lines={lines.errors} format={rate} />
-      <Plot title="Moved and repeated" times={times} spanMs={spanMs} lines={lines.repairs} format={rate} />
-      <Plot
-        title="Event-loop delay"
-        times={times}
-        spanMs={spanMs}
-        lines={lines.loop}
-        format={(seconds) => span(seconds * 1_000)}
-      />
-      <Plot title="Memory and store" times={times} spanMs={spanMs} lines={lines.sizes} format={bytes} grid="binary" />
-    </div>
-  )
-}
-
-function linesOf(history: HistoryData) {
+/** The plots of the node as a whole. */
+export function plotsOfNode(history: HistoryData): readonly HistoryPlot[] {
   const { messages, queues, errors } = history
-  return {
-    messages: [
-      { label: 'in', values: perSecond(sumOf(messages.map(({ messages_in }) => messages_in)), history) },
-      { label: 'out', values: perSecond(sumOf(messages.map(({ messages_out }) => messages_out)), history) },
-    ],
-    queues: [
-      { label: 'waiting', values: queues.waiting },
-      { label: 'in flight', values: queues.in_flight },
-      { label: 'delayed', values: queues.delayed },
-    ],
-    errors: errorLines(errors, history),
-    repairs: [
-      { label: 'dead-lettered', values: perSecond(queues.dead_lettered, history) },
-      { label: 'redelivered', values: perSecond(queues.redelivered, history) },
-      { label: 'expired', values: perSecond(queues.expired, history) },
-    ],
-    loop: [{ label: 'longest', values: history.event_loop_delay_seconds }],
-    sizes: [
-      { label: 'process', values: history.memory_bytes },
-      { label: 'JavaScript', values: history.heap_bytes },
-      { label: 'store', values: history.store_bytes },
-    ],
-  }
+  const rates = (label: string, values: readonly (number | null)[]): Line => ({
+    label,
+    values: perSecond(values, history),
+  })
+  return [
+    {
+      title: 'Messages',
+      lines: [
+        rates('in', sumOf(messages.map(({ messages_in }) => messages_in))),
+        rates('out', sumOf(messages.map(({ messages_out }) => messages_out))),
+      ],
+      format: rate,
+    },
+    {
+      title: 'Queues',
+      lines: [
+        { label: 'waiting', values: queues.waiting },
+        { label: 'in flight', values: queues.in_flight },
+        { label: 'delayed', values: queues.delayed },
+      ],
+      format: count,
+      grid: 'whole',
+    },
+    { title: 'Failed calls', lines: errorLines(errors, history), format: rate },
+    {
+      title: 'Moved and repeated',
+      lines: [
+        rates('dead-lettered', queues.dead_lettered),
+        rates('redelivered', queues.redelivered),
+        rates('expired', queues.expired),
+      ],
+      format: rate,
+    },
+    {
+      title: 'Event-loop delay',
+      lines: [{ label: 'longest', values: history.event_loop_delay_seconds }],
+      format: secondsSpan,
+    },
+    {
+      title: 'Memory and store',
+      lines: [
+        { label: 'process', values: history.memory_bytes },
+        { label: 'JavaScript', values: history.heap_bytes },
+        { label: 'store', values: history.store_bytes },
+      ],
+      format: bytes,
+      grid: 'binary',
+    },
+  ]
 }
 
 function errorLines(errors: HistoryData['errors'], history: HistoryData): readonly Line[] {
