@@ -2,9 +2,10 @@ import { useMemo } from 'preact/hooks'
 
 import { get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
-import { usePages } from '../../api/use-data.ts'
 import { total, useHistory } from '../../api/use-history.ts'
 import type { HistoryData } from '../../api/use-history.ts'
+import { usePages } from '../../api/use-pages.ts'
+import type { CursorQuery } from '../../api/use-pages.ts'
 import { Search } from '../../components/fields.tsx'
 import { Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
@@ -19,9 +20,13 @@ type AgentHistory = HistoryData['agents'][number]
 /** The agents with figures in the list; the node keeps those of the most active ones. */
 const WITH_FIGURES = 50
 
+export function readAgents(cursor: CursorQuery, signal: AbortSignal) {
+  return get('/api/agents', { limit: 1_000, ...cursor }, signal)
+}
+
 /** Every registered agent, with its liveness and its calls of the last hour. */
 export function AgentList({ search }: { readonly search: string }) {
-  const agents = usePages('agents', (cursor, signal) => get('/api/agents', { limit: 1_000, ...cursor }, signal), 5_000)
+  const agents = usePages('agents', readAgents, 5_000)
   const { data } = agents
   const history = useHistory('hour', { channels: 0, agents: WITH_FIGURES })
   const shown = useMemo(() => (data ?? []).filter((agent) => matches(agent, search)), [data, search])

@@ -4,6 +4,7 @@ import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { perSecond, useHistory } from '../../api/use-history.ts'
 import type { HistoryData } from '../../api/use-history.ts'
+import { findIn } from '../../api/use-pages.ts'
 import { JsonView } from '../../components/body-view.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { HistoryPlots, RangeChoice, secondsSpan, useRange } from '../../components/history-plots.tsx'
@@ -14,7 +15,7 @@ import { Ago, count, plural, rate, Time, UserText } from '../../components/value
 import { go, href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { About, readCard, Skills } from './agent-card.tsx'
-import { Liveness } from './agent-list.tsx'
+import { Liveness, readAgents } from './agent-list.tsx'
 import type { ListedAgent } from './agent-list.tsx'
 import { TestCall } from './test-call.tsx'
 
@@ -95,19 +96,8 @@ export function Agent({ id }: { readonly id: string }) {
 }
 
 /** Returns the entry of one agent in the list; undefined if there is none. */
-async function readAgent(id: string, signal: AbortSignal): Promise<ListedAgent | undefined> {
-  let cursor: string | null = null
-  do {
-    const page: Awaited<ReturnType<typeof readPage>> = await readPage(cursor, signal)
-    const found = page.items.find(({ agent_id }) => agent_id === id)
-    if (found !== undefined) return found
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return undefined
-}
-
-function readPage(cursor: string | null, signal: AbortSignal) {
-  return get('/api/agents', { limit: 1_000, ...(cursor === null ? {} : { cursor }) }, signal)
+function readAgent(id: string, signal: AbortSignal): Promise<ListedAgent | undefined> {
+  return findIn(readAgents, ({ agent_id }) => agent_id === id, signal)
 }
 
 function AgentFacts({ agent }: { readonly agent: ListedAgent }) {

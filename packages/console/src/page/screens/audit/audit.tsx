@@ -1,7 +1,8 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 
 import type { ApiError } from '../../api/client.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
+import { useData } from '../../api/use-data.ts'
+import { useFurtherPages } from '../../api/use-pages.ts'
 import { JsonView } from '../../components/body-view.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Empty, ErrorOf, Facts, Loading, Page } from '../../components/page.tsx'
@@ -31,8 +32,23 @@ export function Audit({ place }: ScreenProps) {
 function Log({ filters }: { readonly filters: AuditFilters }) {
   const [opened, setOpened] = useState<AuditEntry>()
   const first = useData(`audit ${JSON.stringify(filters)}`, (signal) => readAuditPage(filters, null, PAGE, signal))
-  const { older, error, end, more } = useOlder(filters, first.data?.next_cursor ?? null)
-  const entries = useMemo(() => [...(first.data?.items ?? []), ...older], [first.data, older])
+  const [error, setError] = useState<ApiError>()
+  const {
+    items: entries,
+    next,
+    more,
+  } = useFurtherPages({
+    key: first.data?.next_cursor ?? '',
+    first: first.data,
+    load: async (cursor, signal) => {
+      const page = await readAuditPage(filters, cursor, PAGE, signal)
+      setError(undefined)
+      return page
+    },
+    idOf: (entry) => entry,
+    onError: setError,
+  })
+  const end = next === null
   const filtered = Object.keys(filters).length > 0
   return (
     <>
@@ -77,49 +93,6 @@ function keyOf(entry: AuditEntry): string {
   keys.set(entry, key)
   return key
 }
-
-interface Older {
-  readonly older: readonly AuditEntry[]
-  readonly error: ApiError | undefined
-  readonly end: boolean
-  readonly more: () => void
-}
-
-/** Reads older pages on demand, one at a time. */
-function useOlder(filters: AuditFilters, first: string | null): Older {
-  const [state, setState] = useState<{ readonly items: readonly AuditEntry[]; readonly cursor: string | null }>()
-  const [error, setError] = useState<ApiError>()
-  const reading = useRef<AbortController>(undefined)
-  useEffect(() => {
-    setState(undefined)
-    return () => {
-      reading.current?.abort()
-      reading.current = undefined
-    }
-  }, [first])
-  const cursor = state === undefined ? first : state.cursor
-  const more = useCallback(() => {
-    if (reading.current !== undefined || cursor === null) return
-    const ended = new AbortController()
-    reading.current = ended
-    readAuditPage(filters, cursor, PAGE, ended.signal).then(
-      (page) => {
-        if (ended.signal.aborted) return
-        reading.current = undefined
-        setError(undefined)
-        setState((last) => ({ items: [...(last?.items ?? []), ...page.items], cursor: page.next_cursor }))
-      },
-      (cause: unknown) => {
-        if (ended.signal.aborted) return
-        reading.current = undefined
-        setError(toApiError(cause))
-      },
-    )
-  }, [filters, cursor])
-  return { older: state?.items ?? NONE, error, end: cursor === null, more }
-}
-
-const NONE: readonly AuditEntry[] = []
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
   { title: 'Time', width: '10.5rem', cell: ({ time }) => <Time value={time} /> },

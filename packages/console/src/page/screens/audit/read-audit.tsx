@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { get } from '../../api/client.ts'
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { toApiError } from '../../api/use-data.ts'
+import type { PageOf } from '../../api/use-pages.ts'
 import { notify } from '../../components/page.tsx'
 import { count, plural } from '../../components/values.tsx'
 
@@ -10,10 +11,7 @@ export type AuditEntry = GetData<'/api/audit'>['items'][number]
 
 export type AuditFilters = Omit<GetQuery<'/api/audit'>, 'cursor' | 'limit'>
 
-interface AuditPage {
-  readonly items: readonly AuditEntry[]
-  readonly next_cursor: string | null
-}
+type AuditPage = PageOf<AuditEntry>
 
 /** The requests for one page. With filters, an answer can be empty although older entries match. */
 const MAX_REQUESTS = 10

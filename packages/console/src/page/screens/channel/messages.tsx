@@ -1,8 +1,8 @@
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
+import { useData } from '../../api/use-data.ts'
+import { useFurtherPages } from '../../api/use-pages.ts'
+import type { PageOf } from '../../api/use-pages.ts'
 import { notify, Panel, Reading } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
 import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
@@ -41,7 +41,14 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
   }
   const key = JSON.stringify(query)
   const first = useData(`messages ${key} ${changes}`, (signal) => get('/api/messages', query, signal), 5_000)
-  const list = useMore(first.data, query, key)
+  const { from_time: _, ...rest } = query
+  const list = useFurtherPages({
+    key,
+    first: first.data && pageOf(first.data),
+    load: async (next, signal) => pageOf(await get('/api/messages', { ...rest, from_sequence: next }, signal)),
+    idOf: (one) => one.sequence,
+    onError: (problem) => notify(problem.message),
+  })
   const sequence = Number(message)
   return (
     <Panel
@@ -196,30 +203,6 @@ function FromField({ value, times }: FromFieldProps) {
   )
 }
 
-/** Adds further pages to the first one. */
-function useMore(first: GetData<'/api/messages'> | undefined, query: Query, key: string) {
-  const [further, setFurther] = useState<{ key: string; items: readonly ShownMessage[]; next: number | null }>()
-  const reading = useRef(false)
-  useEffect(() => setFurther(undefined), [key])
-  const current = further?.key === key ? further : undefined
-  const next = current === undefined ? (first?.next_sequence ?? null) : current.next
-  const more = useCallback(() => {
-    if (next === null || reading.current) return
-    reading.current = true
-    const { from_time: _, ...rest } = query
-    get('/api/messages', { ...rest, from_sequence: next })
-      .then((page) =>
-        setFurther((old) => ({
-          key,
-          items: [...(old?.key === key ? old.items : []), ...page.items],
-          next: page.next_sequence,
-        })),
-      )
-      .catch((cause: unknown) => notify(toApiError(cause).message))
-      .finally(() => (reading.current = false))
-  }, [next, key])
-  const items = first?.items ?? []
-  if (current === undefined) return { items, next, more }
-  const shown = new Set(items.map(({ sequence }) => sequence))
-  return { items: [...items, ...current.items.filter(({ sequence }) => !shown.has(sequence))], next, more }
+function pageOf({ items, next_sequence: next_cursor }: GetData<'/api/messages'>): PageOf<ShownMessage, number> {
+  return { items, next_cursor }
 }

@@ -1,9 +1,10 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 
 import { act, get } from '../../api/client.ts'
 import type { GetData, GetQuery } from '../../api/client.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
+import { useData } from '../../api/use-data.ts'
 import { last, perSecond, useHistory } from '../../api/use-history.ts'
+import { useFurtherPages } from '../../api/use-pages.ts'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { Field, Search, Select, TextField } from '../../components/fields.tsx'
 import { Empty, notify, Page, Reading } from '../../components/page.tsx'
@@ -94,8 +95,8 @@ function rateColumn(id: keyof ChannelRates, title: string, rates: Rates): FixedC
     width: '5.5rem',
     numeric: true,
     wideOnly: true,
-    cell: ({ type, name }) => {
-      const known = rates.get(`${type} ${name}`)
+    cell: (row) => {
+      const known = rates.get(idOf(row))
       return known === undefined ? <span class="muted">–</span> : rate(known[id])
     },
   }
@@ -151,7 +152,13 @@ function ChannelList({ place }: ScreenProps) {
     (signal) => get('/api/channels', query, signal),
     5_000,
   )
-  const rows = useFurtherPages(data, query)
+  const rows = useFurtherPages({
+    key: JSON.stringify(query),
+    first: data,
+    load: (cursor: string, signal) => get('/api/channels', { ...query, cursor }, signal),
+    idOf,
+    onError: (problem) => notify(problem.message),
+  })
   const rates = useRates()
   const columns = useMemo(() => columnsWith(rates), [rates])
   return (
@@ -189,7 +196,7 @@ function ChannelList({ place }: ScreenProps) {
           label="Channels"
           columns={columns}
           rows={rows.items}
-          keyOf={({ type, name }) => `${type} ${name}`}
+          keyOf={idOf}
           sorting={{ column, descending }}
           onSort={(sorting) => setQuery({ sort: sorting.column, order: sorting.descending ? 'desc' : 'asc' })}
           onOpen={({ type, name }) => go(['channels', type, name])}
@@ -209,32 +216,9 @@ function ChannelList({ place }: ScreenProps) {
   )
 }
 
-/** Adds further pages to the first one when the reader comes near their end. The first page stays current. */
-function useFurtherPages(first: GetData<'/api/channels'> | undefined, query: Query) {
-  const key = JSON.stringify(query)
-  const [further, setFurther] = useState<{ key: string; items: readonly Listed[]; cursor: string | null }>()
-  const reading = useRef(false)
-  useEffect(() => setFurther(undefined), [key])
-  const current = further?.key === key ? further : undefined
-  const cursor = current === undefined ? first?.next_cursor : current.cursor
-  const more = useCallback(() => {
-    if (cursor === null || cursor === undefined || reading.current) return
-    reading.current = true
-    get('/api/channels', { ...query, cursor })
-      .then((page) =>
-        setFurther((old) => ({
-          key,
-          items: [...(old?.key === key ? old.items : []), ...page.items],
-          cursor: page.next_cursor,
-        })),
-      )
-      .catch((cause: unknown) => notify(toApiError(cause).message))
-      .finally(() => (reading.current = false))
-  }, [cursor, key])
-  const items = first?.items ?? []
-  if (current === undefined) return { items, more }
-  const shown = new Set(items.map(({ type, name }) => `${type} ${name}`))
-  return { items: [...items, ...current.items.filter(({ type, name }) => !shown.has(`${type} ${name}`))], more }
+/** Identifies a channel in lists, such as `queues orders`. */
+function idOf({ type, name }: Pick<Listed, 'type' | 'name'>): string {
+  return `${type} ${name}`
 }
 
 interface CreateChannelProps {
@@ -292,9 +276,9 @@ function useRates(): Rates {
   return useMemo(
     () =>
       new Map(
-        data?.channels.map(({ type, name, messages_in: into, messages_out: out }) => [
-          `${type} ${name}`,
-          { in: last(perSecond(into, data)), out: last(perSecond(out, data)) },
+        data?.channels.map((channel) => [
+          idOf(channel),
+          { in: last(perSecond(channel.messages_in, data)), out: last(perSecond(channel.messages_out, data)) },
         ]),
       ),
     [data],

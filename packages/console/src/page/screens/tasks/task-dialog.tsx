@@ -1,6 +1,8 @@
 import { act, get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
+import { findIn } from '../../api/use-pages.ts'
+import type { CursorQuery } from '../../api/use-pages.ts'
 import { useCall } from '../../components/call.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Empty, ErrorOf, Facts, notify, Reading } from '../../components/page.tsx'
@@ -53,18 +55,11 @@ export function TaskDialog({ id, onClose, onChanged }: TaskDialogProps) {
 
 /** Returns a task; null if it is not stored. */
 async function readTask(id: string, signal: AbortSignal): Promise<ListedTask | null> {
-  let cursor: string | null = null
-  do {
-    const page: Awaited<ReturnType<typeof readPage>> = await readPage(cursor, signal)
-    const found = page.items.find((task) => task.id === id)
-    if (found !== undefined) return found
-    cursor = page.next_cursor
-  } while (cursor !== null)
-  return null
+  return (await findIn(readTasks, (task) => task.id === id, signal)) ?? null
 }
 
-function readPage(cursor: string | null, signal: AbortSignal) {
-  return get('/api/tasks', { limit: 1_000, ...(cursor === null ? {} : { cursor }) }, signal)
+function readTasks(cursor: CursorQuery, signal: AbortSignal) {
+  return get('/api/tasks', { limit: 1_000, ...cursor }, signal)
 }
 
 function TaskFacts({ task }: { readonly task: ListedTask }) {

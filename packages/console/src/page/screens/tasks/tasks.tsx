@@ -1,5 +1,5 @@
 import { get } from '../../api/client.ts'
-import { usePages } from '../../api/use-data.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Segments } from '../../components/fields.tsx'
 import { Ago, count, UserText } from '../../components/values.tsx'

@@ -1,6 +1,7 @@
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
-import { useData, usePages } from '../../api/use-data.ts'
+import { useData } from '../../api/use-data.ts'
+import { usePages } from '../../api/use-pages.ts'
 import { ChannelLink, plural, UserText } from '../../components/values.tsx'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
