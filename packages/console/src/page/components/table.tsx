@@ -2,13 +2,30 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef, useState } from 'preact/hooks'
 
 import { Empty } from './page.tsx'
+import { Ago, bytes, count, Time, UserText } from './values.tsx'
+
+/** The members of a row with values of a type. */
+type KeyOf<Row, Value> = { [Key in keyof Row]-?: Row[Key] extends Value ? Key : never }[keyof Row]
+
+/** What the cells of a column show: a member of the row in a usual form, or what `cell` makes of the row. */
+type Content<Row> =
+  | { readonly cell: (row: Row) => ComponentChildren }
+  /** A number, aligned to the right. */
+  | { readonly count: KeyOf<Row, number> }
+  /** A size in bytes, aligned to the right. */
+  | { readonly bytes: KeyOf<Row, number> }
+  /** A point in time, and the time since then. */
+  | { readonly time: KeyOf<Row, string | null | undefined> }
+  | { readonly ago: KeyOf<Row, string | null | undefined> }
+  /** Text that a user wrote. */
+  | { readonly text: KeyOf<Row, string | undefined> }
 
 /** A column of a table. */
-export interface Column<Row> {
+export type Column<Row> = Content<Row> & {
   /** What the order of the rows calls the column. @default the title */
   readonly id?: string
   readonly title: string
-  /** `true` aligns the cells to the right. @default false */
+  /** `true` aligns the cells to the right. @default true for counts and sizes */
   readonly numeric?: boolean
   /** A CSS width, such as `8rem`. @default the space that is left */
   readonly width?: string
@@ -16,7 +33,23 @@ export interface Column<Row> {
   readonly sortable?: boolean
   /** `true` hides the column on narrow screens. @default false */
   readonly wideOnly?: boolean
-  readonly cell: (row: Row) => ComponentChildren
+}
+
+function isNumeric<Row>(column: Column<Row>): boolean {
+  return column.numeric ?? ('count' in column || 'bytes' in column)
+}
+
+function contentOf<Row>(column: Column<Row>, row: Row): ComponentChildren {
+  if ('cell' in column) return column.cell(row)
+  if ('count' in column) return count(Number(row[column.count]))
+  if ('bytes' in column) return bytes(Number(row[column.bytes]))
+  if ('time' in column) return <Time value={textIn(row[column.time])} />
+  if ('ago' in column) return <Ago value={textIn(row[column.ago])} />
+  return <UserText>{textIn(row[column.text]) ?? ''}</UserText>
+}
+
+function textIn(value: unknown): string | undefined {
+  return typeof value === 'string' ? value : undefined
 }
 
 interface Sorting {
@@ -115,9 +148,9 @@ function Rows<Row>(props: Omit<TableProps<Row>, 'empty'>) {
                   move(event, event.currentTarget.previousElementSibling)
               }}
             >
-              {columns.map(({ title, id = title, numeric, wideOnly, cell }) => (
-                <td key={id} class={classOf(numeric, wideOnly)}>
-                  {cell(row)}
+              {columns.map((column) => (
+                <td key={column.id ?? column.title} class={classOf(column)}>
+                  {contentOf(column, row)}
                 </td>
               ))}
             </tr>
@@ -136,19 +169,15 @@ interface HeadCellProps<Row> {
 }
 
 function HeadCell<Row>({ column, sorting, onSort }: HeadCellProps<Row>) {
-  const { title, id = title, numeric, wideOnly, sortable = false } = column
+  const { title, id = title, sortable = false } = column
   const sorted = sorting?.column === id
   const descending = sorted && sorting.descending
   return (
-    <th
-      scope="col"
-      class={classOf(numeric, wideOnly)}
-      aria-sort={sorted ? (descending ? 'descending' : 'ascending') : undefined}
-    >
+    <th scope="col" class={classOf(column)} aria-sort={sorted ? (descending ? 'descending' : 'ascending') : undefined}>
       {sortable && onSort !== undefined ? (
         <button
           type="button"
-          onClick={() => onSort({ column: id, descending: sorted ? !descending : numeric === true })}
+          onClick={() => onSort({ column: id, descending: sorted ? !descending : isNumeric(column) })}
         >
           {title}
           <span aria-hidden="true">{sorted ? (descending ? ' ↓' : ' ↑') : ''}</span>
@@ -170,8 +199,8 @@ function Spacer({ rows, columns }: { readonly rows: number; readonly columns: nu
   )
 }
 
-function classOf(numeric: boolean | undefined, wideOnly: boolean | undefined): string | undefined {
-  const classes = [...(numeric === true ? ['number'] : []), ...(wideOnly === true ? ['wide-only'] : [])]
+function classOf<Row>(column: Column<Row>): string | undefined {
+  const classes = [...(isNumeric(column) ? ['number'] : []), ...(column.wideOnly === true ? ['wide-only'] : [])]
   return classes.length === 0 ? undefined : classes.join(' ')
 }
 

@@ -10,7 +10,7 @@ import { Search } from '../../components/fields.tsx'
 import { Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
-import { Ago, Badge, count, plural, span, UserText } from '../../components/values.tsx'
+import { Badge, count, plural, span, UserText } from '../../components/values.tsx'
 import { go, href } from '../../router/location.ts'
 
 export type ListedAgent = GetData<'/api/agents'>['items'][number]
@@ -84,26 +84,10 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
       wideOnly: true,
       cell: ({ version }) => <UserText max={20}>{version}</UserText>,
     },
-    {
-      title: 'Owner',
-      width: '10rem',
-      wideOnly: true,
-      cell: ({ registered_by }) => <UserText>{registered_by}</UserText>,
-    },
+    { title: 'Owner', width: '10rem', wideOnly: true, text: 'registered_by' },
     { title: 'State', width: '7rem', cell: (agent) => <Liveness agent={agent} /> },
-    {
-      title: 'Last seen',
-      width: '7rem',
-      wideOnly: true,
-      cell: ({ last_seen }) => <Ago value={last_seen} />,
-    },
-    {
-      title: 'In flight',
-      numeric: true,
-      width: '5.5rem',
-      wideOnly: true,
-      cell: ({ in_flight }) => count(in_flight),
-    },
+    { title: 'Last seen', width: '7rem', wideOnly: true, ago: 'last_seen' },
+    { title: 'In flight', width: '5.5rem', wideOnly: true, count: 'in_flight' },
     {
       title: 'Calls, 1 h',
       numeric: true,

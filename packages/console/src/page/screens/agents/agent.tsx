@@ -139,16 +139,11 @@ function Instances({ instances }: { readonly instances: NonNullable<ListedAgent[
         rows={instances}
         keyOf={({ instance_id }) => instance_id}
         columns={[
-          { title: 'Instance', cell: ({ instance_id }) => <UserText>{instance_id}</UserText> },
-          { title: 'Address', wideOnly: true, cell: ({ url }) => <UserText>{url}</UserText> },
+          { title: 'Instance', text: 'instance_id' },
+          { title: 'Address', wideOnly: true, text: 'url' },
           { title: 'State', width: '8rem', cell: (instance) => <Liveness agent={instance} /> },
-          { title: 'Last seen', width: '8rem', cell: ({ last_seen }) => <Ago value={last_seen} /> },
-          {
-            title: 'In flight',
-            width: '6rem',
-            numeric: true,
-            cell: ({ in_flight }) => count(in_flight),
-          },
+          { title: 'Last seen', width: '8rem', ago: 'last_seen' },
+          { title: 'In flight', width: '6rem', count: 'in_flight' },
         ]}
       />
     </Panel>

@@ -95,7 +95,7 @@ function keyOf(entry: AuditEntry): string {
 }
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
-  { title: 'Time', width: '10.5rem', cell: ({ time }) => <Time value={time} /> },
+  { title: 'Time', width: '10.5rem', time: 'time' },
   {
     title: 'Outcome',
     width: '7rem',

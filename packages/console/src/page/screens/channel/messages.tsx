@@ -5,7 +5,7 @@ import { useFurtherPages } from '../../api/use-pages.ts'
 import type { PageOf } from '../../api/use-pages.ts'
 import { notify, Panel, Reading } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
-import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
+import { bytes, count, UserCode, UserText } from '../../components/values.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Place } from '../../router/location.ts'
@@ -114,29 +114,12 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
 }
 
 const COLUMNS: readonly Column<ShownMessage>[] = [
-  { title: 'Sequence', numeric: true, width: '6rem', cell: ({ sequence }) => count(sequence) },
-  { title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
-  {
-    title: 'Sender',
-    width: '10rem',
-    wideOnly: true,
-    cell: ({ client_id }) => <UserText>{client_id}</UserText>,
-  },
+  { title: 'Sequence', width: '6rem', count: 'sequence' },
+  { title: 'Age', width: '8rem', ago: 'timestamp' },
+  { title: 'Sender', width: '10rem', wideOnly: true, text: 'client_id' },
   { title: 'Body', cell: preview },
-  {
-    title: 'Tags',
-    numeric: true,
-    width: '4.5rem',
-    wideOnly: true,
-    cell: ({ tag_count }) => count(tag_count),
-  },
-  {
-    title: 'Size',
-    numeric: true,
-    width: '6rem',
-    wideOnly: true,
-    cell: ({ body_size }) => bytes(body_size),
-  },
+  { title: 'Tags', width: '4.5rem', wideOnly: true, count: 'tag_count' },
+  { title: 'Size', width: '6rem', wideOnly: true, bytes: 'body_size' },
 ]
 
 const QUEUE_COLUMNS: readonly Column<ShownMessage>[] = [

@@ -3,7 +3,7 @@ import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import type { ChannelType } from '../../components/values.tsx'
 import { ErrorOf, Panel } from '../../components/page.tsx'
-import { count, UserText } from '../../components/values.tsx'
+import { UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 
 type Kind = GetData<'/api/subscribers'>['items'][number]['kind']
@@ -47,7 +47,7 @@ export function Subscribers({ type, channel }: SubscribersProps) {
           rows={data.items}
           keyOf={({ client_id, kind, pattern, group }) => JSON.stringify([client_id, kind, pattern, group])}
           columns={[
-            { title: 'ClientID', cell: ({ client_id }) => <UserText>{client_id}</UserText> },
+            { title: 'ClientID', text: 'client_id' },
             { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
             { title: 'Group', wideOnly: true, cell: ({ group }) => group && <UserText>{group}</UserText> },
             {
@@ -55,7 +55,7 @@ export function Subscribers({ type, channel }: SubscribersProps) {
               wideOnly: true,
               cell: ({ pattern }) => pattern && <UserText>{pattern}</UserText>,
             },
-            { title: 'Number', numeric: true, cell: (client) => count(client.count) },
+            { title: 'Number', count: 'count' },
           ]}
         />
       )}

@@ -11,7 +11,6 @@ import { Empty, notify, Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import {
-  Ago,
   bytes,
   CHANNEL_TYPES,
   ChannelLink,
@@ -33,14 +32,9 @@ type Query = GetQuery<'/api/channels'>
 
 type Sort = NonNullable<Query['sort']>
 
-interface FixedColumn extends Column<Listed> {
-  readonly sortable?: false
-}
+type FixedColumn = Column<Listed> & { readonly sortable?: false }
 
-interface SortableColumn extends Column<Listed> {
-  readonly id: Sort
-  readonly sortable: true
-}
+type SortableColumn = Column<Listed> & { readonly id: Sort; readonly sortable: true }
 
 type SortableOrFixed = FixedColumn | SortableColumn
 
@@ -71,7 +65,7 @@ const LAST_COLUMNS: readonly SortableOrFixed[] = [
     sortable: true,
     wideOnly: true,
     width: '7.5rem',
-    cell: ({ last_activity }) => <Ago value={last_activity} />,
+    ago: 'last_activity',
   },
 ]
 

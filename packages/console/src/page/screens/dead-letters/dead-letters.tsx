@@ -2,7 +2,7 @@ import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
-import { Ago, count, UserText } from '../../components/values.tsx'
+import { UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
@@ -59,19 +59,8 @@ function QueueList() {
               wideOnly: true,
               cell: ({ sources }) => <UserText>{sources.map(({ source }) => source).join(', ')}</UserText>,
             },
-            {
-              title: 'Oldest',
-              numeric: true,
-              width: '9rem',
-              wideOnly: true,
-              cell: ({ oldest }) => <Ago value={oldest} />,
-            },
-            {
-              title: 'Dead letters',
-              numeric: true,
-              width: '9rem',
-              cell: ({ waiting }) => count(waiting),
-            },
+            { title: 'Oldest', numeric: true, width: '9rem', wideOnly: true, ago: 'oldest' },
+            { title: 'Dead letters', width: '9rem', count: 'waiting' },
           ]}
         />
       )}

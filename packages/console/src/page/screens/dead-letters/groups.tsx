@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { GetData } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { Ago, ChannelLink, count, plural, UserText } from '../../components/values.tsx'
+import { ChannelLink, count, plural, UserText } from '../../components/values.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { ErrorOf, Loading, notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
@@ -64,22 +64,10 @@ export function Groups({ channel, place }: GroupsProps) {
             isSelected={(group) => group === chosen}
             columns={[
               { title: 'From queue', cell: (group) => <ChannelLink type="queues" name={group.source} /> },
-              { title: 'Reason', cell: (group) => <UserText>{group.reason}</UserText> },
-              { title: 'Dead letters', numeric: true, width: '8rem', cell: (group) => count(group.count) },
-              {
-                title: 'Oldest',
-                numeric: true,
-                width: '8rem',
-                wideOnly: true,
-                cell: (group) => <Ago value={group.oldest} />,
-              },
-              {
-                title: 'Newest',
-                numeric: true,
-                width: '8rem',
-                wideOnly: true,
-                cell: (group) => <Ago value={group.newest} />,
-              },
+              { title: 'Reason', text: 'reason' },
+              { title: 'Dead letters', width: '8rem', count: 'count' },
+              { title: 'Oldest', numeric: true, width: '8rem', wideOnly: true, ago: 'oldest' },
+              { title: 'Newest', numeric: true, width: '8rem', wideOnly: true, ago: 'newest' },
               {
                 title: 'Action',
                 numeric: true,

@@ -7,7 +7,7 @@ import { BodyView } from '../../components/body-view.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { TextArea } from '../../components/fields.tsx'
-import { Ago, bytes, count, UserCode, UserText } from '../../components/values.tsx'
+import { bytes, count, UserCode, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { TagsView } from '../../components/tags.tsx'
 import { useMay } from '../../session/operator.ts'
@@ -67,19 +67,9 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
           keyOf={({ sequence }) => String(sequence)}
           onOpen={setOpen}
           columns={[
-            {
-              title: 'Sequence',
-              numeric: true,
-              width: '6rem',
-              cell: ({ sequence }) => count(sequence),
-            },
-            { title: 'Age', width: '8rem', cell: ({ timestamp }) => <Ago value={timestamp} /> },
-            {
-              title: 'Sender',
-              width: '9rem',
-              wideOnly: true,
-              cell: ({ client_id }) => <UserText>{client_id}</UserText>,
-            },
+            { title: 'Sequence', width: '6rem', count: 'sequence' },
+            { title: 'Age', width: '8rem', ago: 'timestamp' },
+            { title: 'Sender', width: '9rem', wideOnly: true, text: 'client_id' },
             {
               title: 'Body',
               cell: ({ body, body_encoding, body_size }) =>

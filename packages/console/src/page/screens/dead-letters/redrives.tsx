@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
 import { Store, useStore } from '../../api/store.ts'
 import { toApiError, useData } from '../../api/use-data.ts'
-import { Ago, Badge, count, UserText } from '../../components/values.tsx'
+import { Badge, count, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
 import { notify, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
@@ -45,7 +45,7 @@ export function Redrives() {
         rows={data.items}
         keyOf={({ id }) => id}
         columns={[
-          { title: 'Dead-letter queue', cell: ({ channel }) => <UserText>{channel}</UserText> },
+          { title: 'Dead-letter queue', text: 'channel' },
           { title: 'Selection', wideOnly: true, cell: selectionOf },
           {
             title: 'State',
@@ -53,20 +53,9 @@ export function Redrives() {
             cell: ({ state }) => <Badge kind={KINDS[state] ?? 'neutral'}>{state}</Badge>,
           },
           { title: 'Progress', width: '10rem', wideOnly: true, cell: progressOf },
-          {
-            title: 'Sent back',
-            numeric: true,
-            width: '6.5rem',
-            cell: ({ redriven }) => count(redriven),
-          },
+          { title: 'Sent back', width: '6.5rem', count: 'redriven' },
           { title: 'Left', cell: leftOf },
-          {
-            title: 'Started',
-            numeric: true,
-            width: '8rem',
-            wideOnly: true,
-            cell: ({ started_at }) => <Ago value={started_at} />,
-          },
+          { title: 'Started', numeric: true, width: '8rem', wideOnly: true, ago: 'started_at' },
           {
             title: 'Action',
             numeric: true,

@@ -44,7 +44,7 @@ const DIRECTIONS = [
 ] as const
 
 const COLUMNS: readonly Column<Seen>[] = [
-  { title: 'Time', width: '6rem', cell: ({ time }) => <Time value={time} /> },
+  { title: 'Time', width: '6rem', time: 'time' },
   { title: 'Way', width: '5rem', cell: ({ direction }) => (direction === 'in' ? '→ in' : '← out') },
   { title: 'Type', width: '7rem', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
   {
@@ -52,7 +52,7 @@ const COLUMNS: readonly Column<Seen>[] = [
     width: '14rem',
     cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
   },
-  { title: 'Client', width: '9rem', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
+  { title: 'Client', width: '9rem', wideOnly: true, text: 'client' },
   {
     title: 'Body',
     cell: ({ body, body_encoding, body_size }) =>
@@ -62,13 +62,7 @@ const COLUMNS: readonly Column<Seen>[] = [
         <UserCode>{body.slice(0, 300).replaceAll(/\s+/g, ' ')}</UserCode>
       ),
   },
-  {
-    title: 'Size',
-    numeric: true,
-    width: '6rem',
-    wideOnly: true,
-    cell: ({ body_size }) => bytes(body_size),
-  },
+  { title: 'Size', width: '6rem', wideOnly: true, bytes: 'body_size' },
 ]
 
 /** The messages of all channels as they pass. */

@@ -1,7 +1,7 @@
 import type { GetData } from '../../api/client.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { total } from '../../api/use-history.ts'
-import { Ago, Badge, ChannelLink, count, span, TYPE_NAMES, UserText } from '../../components/values.tsx'
+import { Ago, Badge, ChannelLink, span, TYPE_NAMES, UserText } from '../../components/values.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href } from '../../router/location.ts'
@@ -21,19 +21,14 @@ export function Queues({ snapshot }: { readonly snapshot: Snapshot }) {
         onOpen={({ name }) => go(['channels', 'queues', name])}
         columns={[
           { title: 'Queue', cell: ({ name }) => <ChannelLink type="queues" name={name} /> },
-          { title: 'Waiting', numeric: true, cell: ({ waiting }) => count(waiting) },
+          { title: 'Waiting', count: 'waiting' },
           {
             title: 'Oldest',
             numeric: true,
             cell: ({ oldest_waiting }) => (oldest_waiting === null ? '–' : <Ago value={oldest_waiting} />),
           },
-          { title: 'In flight', numeric: true, cell: ({ in_flight }) => count(in_flight) },
-          {
-            title: 'Dead-lettered',
-            numeric: true,
-            wideOnly: true,
-            cell: ({ dead_lettered }) => count(dead_lettered),
-          },
+          { title: 'In flight', count: 'in_flight' },
+          { title: 'Dead-lettered', wideOnly: true, count: 'dead_lettered' },
         ]}
       />
     </Panel>
@@ -52,13 +47,9 @@ export function TopChannels({ snapshot }: { readonly snapshot: Snapshot }) {
         columns={[
           { title: 'Channel', cell: ({ type, name }) => <ChannelLink type={type} name={name} /> },
           { title: 'Type', wideOnly: true, cell: ({ type }) => TYPE_NAMES[type] },
-          { title: 'In', numeric: true, cell: ({ messages_in }) => count(messages_in) },
-          { title: 'Out', numeric: true, cell: ({ messages_out }) => count(messages_out) },
-          {
-            title: 'Last activity',
-            numeric: true,
-            cell: ({ last_activity }) => <Ago value={last_activity} />,
-          },
+          { title: 'In', count: 'messages_in' },
+          { title: 'Out', count: 'messages_out' },
+          { title: 'Last activity', numeric: true, ago: 'last_activity' },
         ]}
       />
     </Panel>
@@ -86,8 +77,8 @@ export function FailingAgents({ history }: { readonly history: HistoryData | und
               </a>
             ),
           },
-          { title: 'Failed', numeric: true, cell: ({ errors }) => count(errors) },
-          { title: 'Calls', numeric: true, cell: ({ calls }) => count(calls) },
+          { title: 'Failed', count: 'errors' },
+          { title: 'Calls', count: 'calls' },
         ]}
       />
     </Panel>

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { Badge, bytes, ChannelLink, count, plural, span, Time, UserText } from '../../components/values.tsx'
+import { Badge, ChannelLink, count, plural, span, UserText } from '../../components/values.tsx'
 import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
@@ -87,12 +87,7 @@ const COMMON: readonly Column<SeenRequest>[] = [
     cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
   },
   { title: 'Type', width: '6.5rem', cell: ({ type }) => (type === 'commands' ? 'Command' : 'Query') },
-  {
-    title: 'Sender',
-    width: '11rem',
-    wideOnly: true,
-    cell: ({ client }) => <UserText>{client}</UserText>,
-  },
+  { title: 'Sender', width: '11rem', wideOnly: true, text: 'client' },
 ]
 
 const RESPONDER: Column<SeenRequest> = {
@@ -102,13 +97,7 @@ const RESPONDER: Column<SeenRequest> = {
   cell: ({ responder }) => (responder === null ? <span class="muted">none</span> : <UserText>{responder}</UserText>),
 }
 
-const SIZE: Column<SeenRequest> = {
-  title: 'Body',
-  width: '6rem',
-  numeric: true,
-  wideOnly: true,
-  cell: ({ body_size }) => bytes(body_size),
-}
+const SIZE: Column<SeenRequest> = { title: 'Body', width: '6rem', wideOnly: true, bytes: 'body_size' }
 
 const TRACE: Column<SeenRequest> = {
   title: 'Message',
@@ -140,7 +129,7 @@ const ENDED: readonly Column<SeenRequest>[] = [
   RESPONDER,
   SIZE,
   { title: 'Took', width: '6rem', numeric: true, cell: ({ milliseconds }) => span(milliseconds) },
-  { title: 'Ended', width: '6.5rem', wideOnly: true, cell: ({ ended_at }) => <Time value={ended_at} /> },
+  { title: 'Ended', width: '6.5rem', wideOnly: true, time: 'ended_at' },
   TRACE,
 ]
 

@@ -7,7 +7,7 @@ import { Confirm, Dialog } from '../../components/dialog.tsx'
 import { Empty, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { Ago, count, Time, UserText } from '../../components/values.tsx'
+import { count, Time, UserText } from '../../components/values.tsx'
 import { go, href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 
@@ -42,7 +42,7 @@ export function Streams({ query, selected }: StreamsProps) {
               title: 'Agent',
               cell: ({ agent_id }) => <a href={href(['agents', agent_id])}>{agent_id}</a>,
             },
-            { title: 'Caller', wideOnly: true, cell: ({ client }) => <UserText>{client}</UserText> },
+            { title: 'Caller', wideOnly: true, text: 'client' },
             {
               title: 'Stream',
               cell: ({ id }) => (
@@ -51,19 +51,9 @@ export function Streams({ query, selected }: StreamsProps) {
                 </a>
               ),
             },
-            {
-              title: 'Opened',
-              width: '7rem',
-              wideOnly: true,
-              cell: (one) => <Time value={one.opened_at} />,
-            },
-            {
-              title: 'Last event',
-              width: '7.5rem',
-              wideOnly: true,
-              cell: (one) => <Ago value={one.last_event_at} />,
-            },
-            { title: 'Events', width: '5rem', numeric: true, cell: (one) => count(one.event_count) },
+            { title: 'Opened', width: '7rem', wideOnly: true, time: 'opened_at' },
+            { title: 'Last event', width: '7.5rem', wideOnly: true, ago: 'last_event_at' },
+            { title: 'Events', width: '5rem', count: 'event_count' },
             {
               title: mayEnd ? 'Action' : '',
               width: '5rem',

@@ -2,7 +2,7 @@ import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Segments } from '../../components/fields.tsx'
-import { Ago, count, UserText } from '../../components/values.tsx'
+import { count } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
@@ -77,20 +77,10 @@ function TaskTable({ tasks, all, query, selected }: TaskTableProps) {
           ),
         },
         { title: 'Tool', width: '10rem', wideOnly: true, cell: ({ tool }) => <code>{tool}</code> },
-        {
-          title: 'Owner',
-          width: '11rem',
-          wideOnly: true,
-          cell: ({ owner }) => <UserText>{owner}</UserText>,
-        },
+        { title: 'Owner', width: '11rem', wideOnly: true, text: 'owner' },
         { title: 'State', width: '9rem', cell: ({ status }) => <TaskStatus status={status} /> },
-        {
-          title: 'Created',
-          width: '8rem',
-          wideOnly: true,
-          cell: (task) => <Ago value={task.created_at} />,
-        },
-        { title: 'Changed', width: '8rem', cell: (task) => <Ago value={task.updated_at} /> },
+        { title: 'Created', width: '8rem', wideOnly: true, ago: 'created_at' },
+        { title: 'Changed', width: '8rem', ago: 'updated_at' },
       ]}
     />
   )

@@ -55,19 +55,10 @@ export function Webhooks({ place }: ScreenProps) {
               title: 'Channel',
               cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
             },
-            {
-              title: 'Owner',
-              width: '11rem',
-              wideOnly: true,
-              cell: ({ owner }) => <UserText>{owner}</UserText>,
-            },
+            { title: 'Owner', width: '11rem', wideOnly: true, text: 'owner' },
             { title: 'Format', width: '9rem', wideOnly: true, cell: ({ format }) => format },
             { title: 'State', width: '8rem', cell: ({ state }) => <WebhookState state={state} /> },
-            {
-              title: 'Reason',
-              wideOnly: true,
-              cell: ({ reason = '' }) => <UserText>{reason}</UserText>,
-            },
+            { title: 'Reason', wideOnly: true, text: 'reason' },
           ]}
         />
       )}
