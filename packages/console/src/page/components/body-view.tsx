@@ -1,7 +1,9 @@
+import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 
 import { Segments } from './fields.tsx'
-import { bytes, visible } from './values.tsx'
+import { saveFile } from './take-away.tsx'
+import { bytes, UserCode, visible } from './values.tsx'
 
 type View = 'json' | 'text' | 'hex'
 
@@ -9,8 +11,8 @@ interface BodyViewProps {
   readonly body: string
   /** `base64` if the body is not text. */
   readonly encoding?: 'base64' | undefined
-  /** The size of the whole body, in bytes. */
-  readonly size: number
+  /** The size of the whole body, in bytes. @default the body is whole */
+  readonly size?: number
 }
 
 /** The most characters that the page shows. Longer bodies are cut, and can be saved. */
@@ -19,7 +21,7 @@ const MAX_SHOWN = 200_000
 const MAX_HEX = 16_384
 
 /** The body of a message as JSON, as text or as bytes. It is always text for the browser, never markup. */
-export function BodyView({ body, encoding, size }: BodyViewProps) {
+export function BodyView({ body, encoding, size = bytesOf(body, encoding).length }: BodyViewProps) {
   const json = useMemo(() => (encoding === 'base64' ? undefined : prettyJson(body)), [body, encoding])
   const [chosen, setChosen] = useState<View>()
   const view = chosen ?? (encoding === 'base64' ? 'hex' : json === undefined ? 'text' : 'json')
@@ -41,15 +43,28 @@ export function BodyView({ body, encoding, size }: BodyViewProps) {
           {bytes(size)}
           {cut && ', cut here'}
         </span>
-        <button type="button" class="quiet" onClick={() => save(bytesOf(body, encoding))}>
+        <button type="button" class="quiet" onClick={() => saveFile('body.bin', [bytesOf(body, encoding)])}>
           Save as file
         </button>
       </div>
-      <pre class="body" tabIndex={0} role="region" aria-label="Body">
-        {text === '' ? <span class="muted">(empty)</span> : text}
-      </pre>
+      <Code label="Body">{text === '' ? <span class="muted">(empty)</span> : text}</Code>
     </div>
   )
+}
+
+/** The most characters of a body in a row. */
+const MAX_PREVIEW = 300
+
+interface Listed {
+  readonly body: string
+  readonly body_encoding?: 'base64' | undefined
+  readonly body_size: number
+}
+
+/** The beginning of a body in a row of a table. */
+export function BodyPreview({ of: { body, body_encoding, body_size } }: { readonly of: Listed }) {
+  if (body_encoding === 'base64') return <span class="muted">{bytes(body_size)} of binary data</span>
+  return <UserCode>{body.slice(0, MAX_PREVIEW).replaceAll(/\s+/g, ' ')}</UserCode>
 }
 
 function prettyJson(text: string): string | undefined {
@@ -81,16 +96,6 @@ function hexOf(all: Uint8Array): string {
   return lines.join('\n')
 }
 
-function save(content: Uint8Array<ArrayBuffer>): void {
-  // The type keeps a browser from showing the file as a page.
-  const url = URL.createObjectURL(new Blob([content], { type: 'application/octet-stream' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = 'body.bin'
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
-}
-
 interface JsonViewProps {
   readonly label: string
   readonly value: unknown
@@ -104,7 +109,7 @@ export function JsonView({ label, value }: JsonViewProps) {
 
 interface CodeProps {
   readonly label: string
-  readonly children: string
+  readonly children: ComponentChildren
 }
 
 /** A block of text in the type of code, which the keyboard can scroll. */

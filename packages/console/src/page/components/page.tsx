@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 
 import type { ApiError } from '../api/client.ts'
 import { Store, useStore } from '../api/store.ts'
+import { toApiError } from '../api/use-data.ts'
 import { useMay } from '../session/operator.ts'
 import type { Role } from '../session/operator.ts'
 import { UserText, visible } from './values.tsx'
@@ -123,6 +124,11 @@ export function notify(text: string): void {
   const id = ++lastToast
   toasts.set([...toasts.value, { id, text }])
   setTimeout(() => toasts.set(toasts.value.filter((toast) => toast.id !== id)), TOAST_MS)
+}
+
+/** Runs an action without a form of its own, whose error is a line of text too. */
+export function attempt(action: () => Promise<unknown>): void {
+  action().catch((cause: unknown) => notify(toApiError(cause).message))
 }
 
 export function Toasts() {

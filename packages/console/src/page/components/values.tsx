@@ -112,6 +112,12 @@ export function Badge({ kind, children }: { readonly kind: BadgeKind; readonly c
   )
 }
 
+/** The state of a node by its probes. */
+export function NodeHealth({ ready, healthy }: { readonly ready: boolean; readonly healthy: boolean }) {
+  const text = healthy ? (ready ? 'Ready' : 'Not ready') : 'Not healthy'
+  return <Badge kind={ready && healthy ? 'good' : 'bad'}>{text}</Badge>
+}
+
 export const CHANNEL_TYPES = ['queues', 'events', 'events_store', 'commands', 'queries'] as const
 
 export type ChannelType = (typeof CHANNEL_TYPES)[number]
@@ -124,6 +130,12 @@ export const TYPE_NAMES: Readonly<Record<ChannelType, string>> = {
   commands: 'Commands',
   queries: 'Queries',
 }
+
+/** The choice of a channel type in filters. */
+export const TYPE_FILTERS: readonly (readonly [ChannelType | 'all', string])[] = [
+  ['all', 'All types'],
+  ...CHANNEL_TYPES.map((type) => [type, TYPE_NAMES[type]] as const),
+]
 
 export function isChannelType(text: string | undefined): text is ChannelType {
   return CHANNEL_TYPES.some((type) => type === text)

@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { get } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
 import { useData } from '../api/use-data.ts'
-import { Badge } from '../components/values.tsx'
+import { NodeHealth } from '../components/values.tsx'
 import { href, usePlace } from '../router/location.ts'
 import type { Screen } from '../screens/screens.ts'
 import { SCREENS } from '../screens/screens.ts'
@@ -70,9 +70,7 @@ function NodeState() {
     <div class="node-state">
       {node !== undefined && (
         <>
-          <Badge kind={node.ready && node.healthy ? 'good' : 'bad'}>
-            {node.healthy ? (node.ready ? 'Ready' : 'Not ready') : 'Not healthy'}
-          </Badge>
+          <NodeHealth ready={node.ready} healthy={node.healthy} />
           <span class="node" title={`${node.node}, ${node.engine} engine`}>
             {node.node}
           </span>

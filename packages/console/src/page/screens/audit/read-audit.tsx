@@ -5,6 +5,7 @@ import type { GetData, GetQuery } from '../../api/client.ts'
 import { toApiError } from '../../api/use-data.ts'
 import type { PageOf } from '../../api/use-pages.ts'
 import { notify } from '../../components/page.tsx'
+import { saveFile } from '../../components/take-away.tsx'
 import { count, plural } from '../../components/values.tsx'
 
 export type AuditEntry = GetData<'/api/audit'>['items'][number]
@@ -91,15 +92,4 @@ export function Export({ filters }: { readonly filters: AuditFilters }) {
       </button>
     </>
   )
-}
-
-/** Offers text as a file that the browser saves. */
-function saveFile(name: string, lines: readonly string[]): void {
-  // The type keeps a browser from showing the file as a page.
-  const url = URL.createObjectURL(new Blob([...lines], { type: 'application/octet-stream' }))
-  const link = document.createElement('a')
-  link.href = url
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

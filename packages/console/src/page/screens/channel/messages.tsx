@@ -3,9 +3,10 @@ import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { useFurtherPages } from '../../api/use-pages.ts'
 import type { PageOf } from '../../api/use-pages.ts'
+import { BodyPreview } from '../../components/body-view.tsx'
 import { notify, Panel, Reading } from '../../components/page.tsx'
 import { Search, Select } from '../../components/fields.tsx'
-import { bytes, count, UserCode, UserText } from '../../components/values.tsx'
+import { count, UserText } from '../../components/values.tsx'
 import type { Column } from '../../components/table.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Place } from '../../router/location.ts'
@@ -148,10 +149,8 @@ const STORE_COLUMNS: readonly Column<ShownMessage>[] = [
   },
 ]
 
-function preview({ body, body_encoding, body_size }: ShownMessage) {
-  if (body_encoding === 'base64') return <span class="muted">{bytes(body_size)} of binary data</span>
-  if (body_size === 0) return <span class="muted">(empty)</span>
-  return <UserCode>{body.replaceAll(/\s+/g, ' ')}</UserCode>
+function preview(message: ShownMessage) {
+  return message.body_size === 0 ? <span class="muted">(empty)</span> : <BodyPreview of={message} />
 }
 
 function noteOf(shown: number, next: number | null): string {

@@ -58,7 +58,7 @@ export function Send({ type, channel, onClose, onSent }: SendProps) {
         {reply !== undefined && (
           <section aria-label="Reply">
             <h3>Reply</h3>
-            <BodyView body={reply.body} size={new TextEncoder().encode(reply.body).length} />
+            <BodyView body={reply.body} />
           </section>
         )}
       </ActionForm>

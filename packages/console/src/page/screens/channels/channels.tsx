@@ -18,6 +18,7 @@ import {
   isChannelType,
   plural,
   rate,
+  TYPE_FILTERS,
   TYPE_NAMES,
 } from '../../components/values.tsx'
 import type { ChannelType } from '../../components/values.tsx'
@@ -39,11 +40,6 @@ type SortableColumn = Column<Listed> & { readonly id: Sort; readonly sortable: t
 type SortableOrFixed = FixedColumn | SortableColumn
 
 const PAGE = 200
-
-const TYPES: readonly (readonly [ChannelType | 'all', string])[] = [
-  ['all', 'All types'],
-  ...CHANNEL_TYPES.map((type) => [type, TYPE_NAMES[type]] as const),
-]
 
 const FIRST_COLUMNS: readonly SortableOrFixed[] = [
   { id: 'name', title: 'Channel', sortable: true, cell: ({ type, name }) => <ChannelLink type={type} name={name} /> },
@@ -165,7 +161,7 @@ function ChannelList({ place }: ScreenProps) {
           <Select
             label="Type"
             value={isChannelType(type) ? type : 'all'}
-            options={TYPES}
+            options={TYPE_FILTERS}
             onChange={(value) => setQuery({ type: value === 'all' ? undefined : value })}
           />
           {mayWrite && (

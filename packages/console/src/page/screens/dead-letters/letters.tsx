@@ -2,12 +2,12 @@ import { useState } from 'preact/hooks'
 
 import type { GetData } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
-import { BodyView } from '../../components/body-view.tsx'
+import { useData } from '../../api/use-data.ts'
+import { BodyPreview, BodyView } from '../../components/body-view.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
-import { Facts, notify, Panel, Reading } from '../../components/page.tsx'
+import { attempt, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { TextArea } from '../../components/fields.tsx'
-import { bytes, count, UserCode, UserText } from '../../components/values.tsx'
+import { count, UserCode, UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { TagsView } from '../../components/tags.tsx'
 import { useMay } from '../../session/operator.ts'
@@ -37,17 +37,13 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
     onChanged()
   }
   const redrive = async (letter: Letter): Promise<void> => {
-    try {
-      const { redriven, left } = await act('redrive_dead_letters', { channel, ids: [letter.id] })
-      notify(
-        redriven === 1
-          ? `Message ${count(letter.sequence)} was sent back to ${source}.`
-          : `The message stays: ${left[0]?.reason ?? 'it is gone'}`,
-      )
-      changed()
-    } catch (cause) {
-      notify(toApiError(cause).message)
-    }
+    const { redriven, left } = await act('redrive_dead_letters', { channel, ids: [letter.id] })
+    notify(
+      redriven === 1
+        ? `Message ${count(letter.sequence)} was sent back to ${source}.`
+        : `The message stays: ${left[0]?.reason ?? 'it is gone'}`,
+    )
+    changed()
   }
   return (
     <Panel
@@ -70,22 +66,14 @@ export function Letters({ channel, source, reason, onChanged }: LettersProps) {
             { title: 'Sequence', width: '6rem', count: 'sequence' },
             { title: 'Age', width: '8rem', ago: 'timestamp' },
             { title: 'Sender', width: '9rem', wideOnly: true, text: 'client_id' },
-            {
-              title: 'Body',
-              cell: ({ body, body_encoding, body_size }) =>
-                body_encoding === 'base64' ? (
-                  <span class="muted">{bytes(body_size)} of binary data</span>
-                ) : (
-                  <UserCode>{body.replaceAll(/\s+/g, ' ')}</UserCode>
-                ),
-            },
+            { title: 'Body', cell: (row) => <BodyPreview of={row} /> },
             {
               title: 'Action',
               numeric: true,
               width: '6.5rem',
               cell: (letter) =>
                 mayWrite && (
-                  <button type="button" class="quiet" onClick={() => void redrive(letter)}>
+                  <button type="button" class="quiet" onClick={() => attempt(() => redrive(letter))}>
                     Redrive
                   </button>
                 ),

@@ -1,10 +1,10 @@
 import type { GetData } from '../../api/client.ts'
 import { act, get } from '../../api/client.ts'
 import { Store, useStore } from '../../api/store.ts'
-import { toApiError, useData } from '../../api/use-data.ts'
+import { useData } from '../../api/use-data.ts'
 import { Badge, count, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
-import { notify, Panel } from '../../components/page.tsx'
+import { attempt, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { useMay } from '../../session/operator.ts'
 
@@ -30,14 +30,7 @@ export function Redrives() {
   const turn = useStore(changes)
   const { data, refresh } = useData(`redrives ${turn}`, (signal) => get('/api/redrives', {}, signal), 2_000)
   if (data === undefined || data.items.length === 0) return null
-  const cancel = async (id: string): Promise<void> => {
-    try {
-      await act('cancel_redrive', { id })
-    } catch (cause) {
-      notify(toApiError(cause).message)
-    }
-    refresh()
-  }
+  const cancel = (id: string): void => attempt(() => act('cancel_redrive', { id }).finally(refresh))
   return (
     <Panel title="Redrives" note="of this node">
       <Table
@@ -63,7 +56,7 @@ export function Redrives() {
             cell: ({ id, state }) =>
               state === 'running' &&
               mayWrite && (
-                <button type="button" class="quiet" onClick={() => void cancel(id)}>
+                <button type="button" class="quiet" onClick={() => cancel(id)}>
                   Stop
                 </button>
               ),

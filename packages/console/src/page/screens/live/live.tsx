@@ -3,17 +3,16 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import { useStore } from '../../api/store.ts'
 import {
   Badge,
-  bytes,
-  CHANNEL_TYPES,
   ChannelLink,
   isChannelType,
   plural,
   Time,
+  TYPE_FILTERS,
   TYPE_NAMES,
   UserCode,
   UserText,
 } from '../../components/values.tsx'
-import { BodyView } from '../../components/body-view.tsx'
+import { BodyPreview, BodyView } from '../../components/body-view.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Facts, Page, Problem } from '../../components/page.tsx'
@@ -32,11 +31,6 @@ const MAX_KEPT = 2_000
 /** The page draws new messages at most so often, in ms. */
 const DRAW_MS = 250
 
-const TYPES: readonly (readonly [ChannelType | 'all', string])[] = [
-  ['all', 'All types'],
-  ...CHANNEL_TYPES.map((type) => [type, TYPE_NAMES[type]] as const),
-]
-
 const DIRECTIONS = [
   ['both', 'In and out'],
   ['in', 'Accepted'],
@@ -53,15 +47,7 @@ const COLUMNS: readonly Column<Seen>[] = [
     cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
   },
   { title: 'Client', width: '9rem', wideOnly: true, text: 'client' },
-  {
-    title: 'Body',
-    cell: ({ body, body_encoding, body_size }) =>
-      body_encoding === 'base64' ? (
-        <span class="muted">{bytes(body_size)} of binary data</span>
-      ) : (
-        <UserCode>{body.slice(0, 300).replaceAll(/\s+/g, ' ')}</UserCode>
-      ),
-  },
+  { title: 'Body', cell: (row) => <BodyPreview of={row} /> },
   { title: 'Size', width: '6rem', wideOnly: true, bytes: 'body_size' },
 ]
 
@@ -82,7 +68,7 @@ export function Live({ place }: ScreenProps) {
           <Select
             label="Type"
             value={isChannelType(type) ? type : 'all'}
-            options={TYPES}
+            options={TYPE_FILTERS}
             onChange={(value) => setQuery({ type: value === 'all' ? undefined : value })}
           />
           <Select

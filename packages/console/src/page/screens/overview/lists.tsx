@@ -1,7 +1,7 @@
 import type { GetData } from '../../api/client.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { total } from '../../api/use-history.ts'
-import { Ago, Badge, ChannelLink, span, TYPE_NAMES, UserText } from '../../components/values.tsx'
+import { Ago, ChannelLink, NodeHealth, span, TYPE_NAMES, UserText } from '../../components/values.tsx'
 import { Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href } from '../../router/location.ts'
@@ -119,7 +119,5 @@ function NodeBadge({ node: { ready, healthy, last_seen } }: { readonly node: Nod
         Seen <Ago value={last_seen} />
       </>
     )
-  return (
-    <Badge kind={ready && healthy ? 'good' : 'bad'}>{healthy ? (ready ? 'Ready' : 'Not ready') : 'Not healthy'}</Badge>
-  )
+  return <NodeHealth ready={ready} healthy={healthy} />
 }

@@ -83,14 +83,10 @@ function Answer({ reply: { milliseconds, query } }: { readonly reply: Reply }) {
       </p>
       {query && (
         <>
-          <BodyView body={query.body} encoding={query.body_encoding} size={sizeOf(query.body, query.body_encoding)} />
+          <BodyView body={query.body} encoding={query.body_encoding} />
           <TagsView tags={query.tags} />
         </>
       )}
     </div>
   )
-}
-
-function sizeOf(body: string, encoding: 'base64' | undefined): number {
-  return encoding === undefined ? new TextEncoder().encode(body).length : Math.floor((body.length * 3) / 4)
 }

@@ -6,8 +6,9 @@ import { useData } from '../../api/use-data.ts'
 import { BodyView, Code, JsonView } from '../../components/body-view.tsx'
 import { CallState, useCall } from '../../components/call.tsx'
 import { Segments } from '../../components/fields.tsx'
-import { NeedsRole, notify, Panel, Problem } from '../../components/page.tsx'
+import { NeedsRole, Panel, Problem } from '../../components/page.tsx'
 import { fieldsOf, SchemaForm, valueOf } from '../../components/schema-form.tsx'
+import { CopyButton } from '../../components/take-away.tsx'
 import { Badge, span } from '../../components/values.tsx'
 
 type ListedTool = GetData<'/api/tools'>['items'][number]
@@ -87,14 +88,7 @@ function CallCode({ tool, args }: CallCodeProps) {
       actions={
         <>
           <Segments label="Form of the call" value={form} options={FORMS} onChange={setForm} />
-          {form !== 'schema' && navigator.clipboard !== undefined && (
-            <button
-              type="button"
-              onClick={() => void navigator.clipboard.writeText(text).then(() => notify('Copied.'))}
-            >
-              Copy
-            </button>
-          )}
+          {form !== 'schema' && <CopyButton text={text} />}
         </>
       }
     >
@@ -117,7 +111,7 @@ function ToolResult({ result }: { readonly result: PostData<'/api/actions/call_t
         <Badge kind={failed ? 'bad' : 'good'}>{failed ? 'The tool failed' : 'Success'}</Badge>{' '}
         <span class="muted">after {span(milliseconds)}</span>
       </p>
-      <BodyView body={failed ? text : body} size={new TextEncoder().encode(failed ? text : body).length} />
+      <BodyView body={failed ? text : body} />
     </div>
   )
 }

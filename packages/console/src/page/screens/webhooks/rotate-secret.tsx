@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 
 import { act } from '../../api/client.ts'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
-import { notify } from '../../components/page.tsx'
 import { Field } from '../../components/fields.tsx'
+import { CopyButton } from '../../components/take-away.tsx'
 import { Time } from '../../components/values.tsx'
 
 /** The time for which the server also signs with the secret before, in ms. */
@@ -87,14 +87,7 @@ function NewSecret({
         The old secret is valid for a day, until <Time value={oldUntil} />.
       </p>
       <div class="buttons">
-        {navigator.clipboard !== undefined && (
-          <button
-            type="button"
-            onClick={() => void navigator.clipboard.writeText(secret).then(() => notify('Copied.'))}
-          >
-            Copy
-          </button>
-        )}
+        <CopyButton text={secret} />
         <button type="button" class="primary" onClick={onClose}>
           Close
         </button>
