@@ -31,14 +31,17 @@ type QueryOf<Of> = Of extends { readonly parameters: { readonly query?: infer Qu
   ? Exclude<Query, undefined>
   : never
 
-/** The parameters of a route, by path. */
+/** Members that may be absent may be undefined too: neither is sent. */
+type Sent<Of> = { [Key in keyof Of]: Partial<Pick<Of, Key>> extends Pick<Of, Key> ? Of[Key] | undefined : Of[Key] }
+
+/** The parameters of a route, by path. Empty text is not sent. */
 export type GetQuery<Path extends GetPath> = [QueryOf<Operation<Path, 'get'>>] extends [never]
   ? Record<string, never>
-  : QueryOf<Operation<Path, 'get'>>
+  : Sent<QueryOf<Operation<Path, 'get'>>>
 
 export type PostBody<Path extends PostPath> =
   Operation<Path, 'post'> extends { readonly requestBody: { readonly content: infer Content } }
-    ? JsonOf<Content>
+    ? Sent<JsonOf<Content>>
     : never
 
 type ActionName = PostPath extends infer Path ? (Path extends `/api/actions/${infer Name}` ? Name : never) : never
@@ -78,7 +81,7 @@ export async function get<Path extends GetPath>(
   query?: GetQuery<Path>,
   signal?: AbortSignal,
 ): Promise<GetData<Path>> {
-  return request<GetData<Path>>(routeUrl(path, query ?? {}), signal ? { signal } : {})
+  return request<GetData<Path>>(routeUrl(path, query ?? {}), { signal })
 }
 
 /** Runs an action of the management API. Rejects as {@link get} does. */
@@ -87,17 +90,7 @@ export async function act<Name extends ActionName>(
   body: PostBody<ActionPath<Name>>,
   signal?: AbortSignal,
 ): Promise<PostData<ActionPath<Name>>> {
-  return postJson(`/api/actions/${name}`, body, signal)
-}
-
-async function postJson<Data>(path: string, body: unknown, signal?: AbortSignal): Promise<Data> {
-  return request<Data>(routeUrl(path), {
-    method: 'POST',
-    // Forms of other sites cannot send this type.
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-    ...(signal ? { signal } : {}),
-  })
+  return request(routeUrl(`/api/actions/${name}`), post(body, signal))
 }
 
 interface Envelope<Data> {
@@ -106,8 +99,27 @@ interface Envelope<Data> {
   readonly data: Data
 }
 
-interface Init extends Omit<RequestInit, 'headers'> {
+interface Init {
+  readonly method?: 'POST'
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly signal?: AbortSignal | null | undefined
+}
+
+/** Returns a request with a body. Forms of other sites cannot send its type. */
+export function post(body: unknown, signal: AbortSignal | undefined): Init {
+  return { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body), signal }
+}
+
+/** Sends a request with the token of the operator. */
+export async function send(url: URL, { signal = null, ...init }: Init, bearer: string | undefined): Promise<Response> {
+  const headers = { ...init.headers, ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) }
+  return fetch(url, { ...init, signal, headers, credentials: 'omit', cache: 'no-store', redirect: 'error' })
+}
+
+/** Returns what a request rejects with that lost its connection, or that was given up. */
+export function noAnswer(cause: unknown, signal: Init['signal'], text = 'The server does not answer.'): unknown {
+  return signal?.aborted === true ? signal.reason : new ApiError('NO_ANSWER', text, 0, { cause })
 }
 
 /** The route that needs no token. */
@@ -117,16 +129,14 @@ async function request<Data>(url: URL, init: Init): Promise<Data> {
   // The screen that is kept behind the question for a token would ask with the refused one.
   if (url.pathname !== SIGN_IN) await untilSignedIn(init.signal ?? undefined)
   const bearer = await currentToken()
-  const headers = { ...init.headers, ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }) }
   let response: Response
   let envelope: Envelope<Data>
   try {
-    response = await fetch(url, { ...init, headers, credentials: 'omit', cache: 'no-store', redirect: 'error' })
+    response = await send(url, init, bearer)
     envelope = await response.json()
   } catch (cause) {
-    if (init.signal?.aborted === true) throw init.signal.reason
-    connection.set('lost')
-    throw new ApiError('NO_ANSWER', 'The server does not answer.', 0, { cause })
+    if (init.signal?.aborted !== true) connection.set('lost')
+    throw noAnswer(cause, init.signal)
   }
   if (!envelope.error) {
     connection.set('connected')

@@ -1,6 +1,6 @@
 import { signedOut, token } from '../session/token.ts'
 import type { PostBody } from './client.ts'
-import { ApiError, routeUrl } from './client.ts'
+import { ApiError, noAnswer, post, routeUrl, send } from './client.ts'
 
 /** One of the events that a stream sends. */
 export interface StreamEvent {
@@ -25,21 +25,11 @@ export async function callAgent(
   onEvent: (event: StreamEvent) => void,
 ): Promise<void> {
   const bearer = token.value
-  const response = await fetch(routeUrl('/api/actions/call_agent'), {
-    method: 'POST',
-    headers: {
-      'content-type': 'application/json',
-      ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+  const response = await send(routeUrl('/api/actions/call_agent'), post(body, signal), bearer).catch(
+    (cause: unknown) => {
+      throw noAnswer(cause, signal)
     },
-    body: JSON.stringify(body),
-    credentials: 'omit',
-    cache: 'no-store',
-    redirect: 'error',
-    signal,
-  }).catch((cause: unknown) => {
-    if (signal.aborted) throw signal.reason
-    throw new ApiError('NO_ANSWER', 'The server does not answer.', 0, { cause })
-  })
+  )
   if (response.status === 401) signedOut.set(true)
   if (response.body === null || response.headers.get('content-type')?.startsWith('text/event-stream') !== true) {
     const { error_string: text, data }: Failure = await response.json()
@@ -49,8 +39,7 @@ export async function callAgent(
   let text = ''
   for (;;) {
     const { done, value } = await reader.read().catch((cause: unknown) => {
-      if (signal.aborted) throw signal.reason
-      throw new ApiError('NO_ANSWER', 'The connection was lost.', 0, { cause })
+      throw noAnswer(cause, signal, 'The connection was lost.')
     })
     if (done) return
     text += value.replaceAll('\r\n', '\n')

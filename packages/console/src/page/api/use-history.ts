@@ -48,7 +48,7 @@ export function useHistory(
         {
           ...query,
           range: range === 'day' ? 'day' : 'hour',
-          ...(range === 'minute' ? { after: new Date(Date.now() - MINUTE_MS).toISOString() } : {}),
+          after: range === 'minute' ? new Date(Date.now() - MINUTE_MS).toISOString() : undefined,
         },
         signal,
       ),

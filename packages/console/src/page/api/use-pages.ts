@@ -12,7 +12,7 @@ export interface PageOf<Item, Cursor = string> {
 
 /** The parameter of a route that continues a list; none for its first page. */
 export interface CursorQuery {
-  readonly cursor?: string
+  readonly cursor: string | undefined
 }
 
 /** Reads a page of a route, from its beginning or from a cursor. */
@@ -22,7 +22,7 @@ type LoadPage<Item> = (cursor: CursorQuery, signal: AbortSignal) => Promise<Page
 async function* pagesOf<Item>(load: LoadPage<Item>, signal: AbortSignal): AsyncGenerator<readonly Item[]> {
   let cursor: string | null = null
   do {
-    const page: PageOf<Item> = await load(cursor === null ? {} : { cursor }, signal)
+    const page: PageOf<Item> = await load({ cursor: cursor ?? undefined }, signal)
     yield page.items
     cursor = page.next_cursor
   } while (cursor !== null)

@@ -11,7 +11,7 @@ import type { Column } from '../../components/table.tsx'
 import { Badge, ChannelLink, count, isChannelType, Time, UserText } from '../../components/values.tsx'
 import { href, setQuery } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
-import { AuditFilterBar, filtersOf } from './filter-bar.tsx'
+import { AuditFilterBar, filtersOf, isFiltered } from './filter-bar.tsx'
 import { Export, readAuditPage } from './read-audit.tsx'
 import type { AuditEntry, AuditFilters } from './read-audit.tsx'
 
@@ -49,14 +49,13 @@ function Log({ filters }: { readonly filters: AuditFilters }) {
     onError: setError,
   })
   const end = next === null
-  const filtered = Object.keys(filters).length > 0
   return (
     <>
       <ErrorOf error={first.error ?? error} />
       {first.loading && <Loading />}
       {first.data && entries.length === 0 && (
         <Empty>
-          {filtered
+          {isFiltered(filters)
             ? 'No entry matches the filters.'
             : 'The log is empty. It records actions of operators, denials and changes of channels.'}
         </Empty>

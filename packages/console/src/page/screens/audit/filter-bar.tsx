@@ -19,20 +19,33 @@ function outcomeOf(text: string | undefined): OutcomeFilter {
 /** Returns the filters of a place. Times are local without a zone. */
 export function filtersOf({ client, action, channel, outcome, from, to }: Query): AuditFilters {
   const wanted = outcomeOf(outcome)
-  const [begin, end] = [timestampOf(from), timestampOf(to)]
   return {
-    ...(client === undefined ? {} : { client }),
-    ...(action === undefined ? {} : { action }),
-    ...(channel === undefined ? {} : { channel }),
-    ...(wanted === '' ? {} : { outcome: wanted }),
-    ...(begin === undefined ? {} : { from: begin }),
-    ...(end === undefined ? {} : { to: end }),
+    client,
+    action,
+    channel,
+    outcome: wanted === '' ? undefined : wanted,
+    from: timestampOf(from),
+    to: timestampOf(to),
   }
+}
+
+/** Returns `true` if the filters leave something out. */
+export function isFiltered(filters: AuditFilters): boolean {
+  return Object.values(filters).some((value) => value !== undefined)
 }
 
 function timestampOf(text: string | undefined): string | undefined {
   const date = new Date(text ?? '')
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString()
+}
+
+const NO_FILTERS: Query = {
+  channel: undefined,
+  client: undefined,
+  action: undefined,
+  outcome: undefined,
+  from: undefined,
+  to: undefined,
 }
 
 interface AuditFilterBarProps {
@@ -54,21 +67,8 @@ export function AuditFilterBar({ query, onChange }: AuditFilterBarProps) {
       />
       <TimeField name="from" label="From" query={query} onChange={onChange} />
       <TimeField name="to" label="to" query={query} onChange={onChange} />
-      {Object.keys(filtersOf(query)).length > 0 && (
-        <button
-          type="button"
-          class="quiet"
-          onClick={() =>
-            onChange({
-              channel: undefined,
-              client: undefined,
-              action: undefined,
-              outcome: undefined,
-              from: undefined,
-              to: undefined,
-            })
-          }
-        >
+      {isFiltered(filtersOf(query)) && (
+        <button type="button" class="quiet" onClick={() => onChange(NO_FILTERS)}>
           Clear filters
         </button>
       )}

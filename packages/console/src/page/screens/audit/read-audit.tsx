@@ -26,11 +26,7 @@ export async function readAuditPage(
 ): Promise<AuditPage> {
   let next = cursor
   for (let request = 1; ; request++) {
-    const page: AuditPage = await get(
-      '/api/audit',
-      { ...filters, limit, ...(next === null ? {} : { cursor: next }) },
-      signal,
-    )
+    const page: AuditPage = await get('/api/audit', { ...filters, limit, cursor: next ?? undefined }, signal)
     if (page.items.length > 0 || page.next_cursor === null || request === MAX_REQUESTS) return page
     next = page.next_cursor
   }

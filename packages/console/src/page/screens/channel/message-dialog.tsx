@@ -108,8 +108,8 @@ function Resend({ type, channel, message, onCancel, onSent }: ResendProps) {
       channel,
       sequence: message.sequence,
       to,
-      ...(editable && body !== message.body ? { body } : {}),
-      ...(tags === tagsText(message.tags) ? {} : { tags: tagsOf(tags) }),
+      body: editable && body !== message.body ? body : undefined,
+      tags: tags === tagsText(message.tags) ? undefined : tagsOf(tags),
     })
     notify(`Sent to ${to} as message ${count(sequence)}. The original stays.`)
     onSent()

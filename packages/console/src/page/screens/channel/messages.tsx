@@ -36,8 +36,8 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
     channel,
     limit: PAGE,
     max_body_size: 256,
-    ...(newest ? { order: 'newest' } : {}),
-    ...(search === '' ? {} : { search }),
+    order: newest ? 'newest' : undefined,
+    search,
     ...startOf(from, newest),
   }
   const key = JSON.stringify(query)

@@ -135,7 +135,7 @@ function ChannelList({ place }: ScreenProps) {
     sort: column,
     order: descending ? 'desc' : 'asc',
     limit: PAGE,
-    ...(isChannelType(type) ? { type } : {}),
+    type: isChannelType(type) ? type : undefined,
   }
   const { data, error, loading, refresh } = useData(
     `channels ${JSON.stringify(query)}`,

@@ -110,7 +110,7 @@ function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDi
   )
   const message = data?.message
   const redrive = async (): Promise<void> => {
-    await act('redrive_edited_message', { channel, id: letter.id, ...(body === undefined ? {} : { body }) })
+    await act('redrive_edited_message', { channel, id: letter.id, body })
     notify(`The edited message was sent to ${source}.`)
     onRedriven()
   }

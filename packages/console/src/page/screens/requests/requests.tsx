@@ -22,7 +22,7 @@ export function Requests({ place }: ScreenProps) {
   const maySend = useMay('ReadWrite')
   const { data, error, loading, refresh } = useData(
     `requests ${channel}`,
-    (signal) => get('/api/requests', channel === '' ? {} : { channel }, signal),
+    (signal) => get('/api/requests', { channel }, signal),
     2_000,
   )
   return (
