@@ -75,35 +75,28 @@ function Actions({ webhook, onChanged }: { readonly webhook: Webhook; readonly o
       onChanged()
       return text
     })
+  const resume = async (signal: AbortSignal): Promise<string> => {
+    await act('resume_webhook', { id }, signal)
+    return 'The deliveries continue.'
+  }
+  const pause = async (signal: AbortSignal): Promise<string> => {
+    await act('pause_webhook', { id }, signal)
+    return 'The deliveries are paused. Messages wait until you resume them.'
+  }
+  const redeliver = async (signal: AbortSignal): Promise<string> => {
+    await act('redeliver_webhook', { id, sequence: Number(sequence) }, signal)
+    return `The events from sequence ${count(Number(sequence))} on are delivered again.`
+  }
   const busy = call.since !== undefined
   return (
     <>
       <div class="buttons start">
         {stopped ? (
-          <button
-            type="button"
-            class="primary"
-            disabled={busy}
-            onClick={() =>
-              run(async (signal) => {
-                await act('resume_webhook', { id }, signal)
-                return 'The deliveries continue.'
-              })
-            }
-          >
+          <button type="button" class="primary" disabled={busy} onClick={() => run(resume)}>
             Resume
           </button>
         ) : (
-          <button
-            type="button"
-            disabled={busy}
-            onClick={() =>
-              run(async (signal) => {
-                await act('pause_webhook', { id }, signal)
-                return 'The deliveries are paused. Messages wait until you resume them.'
-              })
-            }
-          >
+          <button type="button" disabled={busy} onClick={() => run(pause)}>
             Pause
           </button>
         )}
@@ -116,10 +109,7 @@ function Actions({ webhook, onChanged }: { readonly webhook: Webhook; readonly o
           class="redeliver"
           onSubmit={(event) => {
             event.preventDefault()
-            run(async (signal) => {
-              await act('redeliver_webhook', { id, sequence: Number(sequence) }, signal)
-              return `The events from sequence ${count(Number(sequence))} on are delivered again.`
-            })
+            run(redeliver)
           }}
         >
           <NumberField
