@@ -8,6 +8,8 @@ import type { Role } from '../session/operator.ts'
 import { UserText, visible } from './values.tsx'
 
 interface PageProps {
+  /** The screen of which this is a part, before the title. @default none */
+  readonly up?: { readonly title: string; readonly to: string }
   readonly title: ComponentChildren
   /** Small text next to the title, such as a count. */
   readonly note?: ComponentChildren
@@ -17,11 +19,20 @@ interface PageProps {
 }
 
 /** The frame of a screen: its title, its actions, its content. */
-export function Page({ title, note, actions, children }: PageProps) {
+export function Page({ up, title, note, actions, children }: PageProps) {
   return (
     <div class="page">
       <div class="page-head">
-        <h1>{title}</h1>
+        <h1>
+          {up !== undefined && (
+            <>
+              <a class="up" href={up.to}>
+                {up.title}
+              </a>{' '}
+            </>
+          )}
+          {title}
+        </h1>
         {note !== undefined && <span class="muted">{note}</span>}
         {actions !== undefined && <div class="actions">{actions}</div>}
       </div>

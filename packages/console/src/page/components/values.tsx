@@ -185,6 +185,12 @@ export function span(ms: number): string {
   return `${WHOLE.format(Math.floor(ms / 86_400_000))} d`
 }
 
+/** Returns `true` if one of the texts contains what the operator searches, in any case. */
+export function hasText(search: string, ...texts: readonly string[]): boolean {
+  const wanted = search.toLowerCase()
+  return texts.some((text) => text.toLowerCase().includes(wanted))
+}
+
 /** Returns `1 message`, `2 messages`. */
 export function plural(value: number, one: string, many = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : many}`

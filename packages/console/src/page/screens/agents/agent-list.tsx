@@ -10,7 +10,7 @@ import { Search } from '../../components/fields.tsx'
 import { Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
-import { Badge, count, plural, span, UserText } from '../../components/values.tsx'
+import { Badge, count, hasText, plural, span, UserText } from '../../components/values.tsx'
 import { go, href } from '../../router/location.ts'
 
 export type ListedAgent = GetData<'/api/agents'>['items'][number]
@@ -57,8 +57,7 @@ export function AgentList({ search }: { readonly search: string }) {
 }
 
 function matches({ agent_id, name, registered_by, url }: ListedAgent, search: string): boolean {
-  const wanted = search.toLowerCase()
-  return [agent_id, name, registered_by, url].some((text) => text.toLowerCase().includes(wanted))
+  return hasText(search, agent_id, name, registered_by, url)
 }
 
 function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Column<ListedAgent>[] {

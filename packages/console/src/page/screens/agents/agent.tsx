@@ -30,14 +30,8 @@ export function Agent({ id }: { readonly id: string }) {
   const shown = card.data && readCard(card.data.card)
   return (
     <Page
-      title={
-        <>
-          <a class="up" href={href(['agents'])}>
-            Agents
-          </a>{' '}
-          <UserText>{agent?.name ?? id}</UserText>
-        </>
-      }
+      up={{ title: 'Agents', to: href(['agents']) }}
+      title={<UserText>{agent?.name ?? id}</UserText>}
       note={agent && <Liveness agent={agent} />}
       actions={
         <>

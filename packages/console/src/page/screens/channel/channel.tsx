@@ -52,14 +52,8 @@ export function Channel({ type, name, place }: ChannelProps) {
   }
   return (
     <Page
-      title={
-        <>
-          <a class="up" href={href(['channels'])}>
-            Channels
-          </a>{' '}
-          <UserText>{name}</UserText>
-        </>
-      }
+      up={{ title: 'Channels', to: href(['channels']) }}
+      title={<UserText>{name}</UserText>}
       note={TYPE_NAMES[type]}
       actions={
         mayWrite && (

@@ -2,7 +2,7 @@ import { act, get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Confirm } from '../../components/dialog.tsx'
-import { ErrorOf, Facts, Loading, notify, Panel } from '../../components/page.tsx'
+import { ErrorOf, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { bytes, count, plural, span, TYPE_NAMES } from '../../components/values.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { go, href } from '../../router/location.ts'
@@ -81,11 +81,7 @@ interface PurgeQueueProps {
 
 /** Asks before a purge, with the counts of a dry run. */
 export function PurgeQueue({ channel, onClose, onDone }: PurgeQueueProps) {
-  const { data, error } = useData(
-    `purge ${channel}`,
-    (signal) => act('purge_queue', { channel, dry_run: true }, signal),
-    2_000,
-  )
+  const counts = useData(`purge ${channel}`, (signal) => act('purge_queue', { channel, dry_run: true }, signal), 2_000)
   return (
     <Confirm
       title="Purge queue"
@@ -98,13 +94,11 @@ export function PurgeQueue({ channel, onClose, onDone }: PurgeQueueProps) {
         onDone()
       }}
     >
-      <ErrorOf error={error} />
-      {data === undefined ? (
-        <Loading />
-      ) : (
+      <Reading of={counts} />
+      {counts.data && (
         <p>
-          This removes <strong>{plural(data.would_purge ?? 0, 'message')}</strong>, including delayed ones, for good.{' '}
-          {plural(data.in_flight ?? 0, 'leased message')} {data.in_flight === 1 ? 'stays' : 'stay'}.
+          This removes <strong>{plural(counts.data.would_purge ?? 0, 'message')}</strong>, including delayed ones, for
+          good. {plural(counts.data.in_flight ?? 0, 'leased message')} {counts.data.in_flight === 1 ? 'stays' : 'stay'}.
         </p>
       )}
     </Confirm>
@@ -119,12 +113,12 @@ interface DeleteChannelProps {
 
 /** Asks before a channel is deleted, with the counts of a dry run. */
 export function DeleteChannel({ type, channel, onClose }: DeleteChannelProps) {
-  const { data, error } = useData(
+  const counts = useData(
     `delete ${type} ${channel}`,
     (signal) => act('delete_channel', { type, channel, dry_run: true }, signal),
     2_000,
   )
-  const content = data?.would_delete
+  const content = counts.data?.would_delete
   return (
     <Confirm
       title="Delete channel"
@@ -137,10 +131,8 @@ export function DeleteChannel({ type, channel, onClose }: DeleteChannelProps) {
         go(['channels'])
       }}
     >
-      <ErrorOf error={error} />
-      {content === undefined ? (
-        error === undefined && <Loading />
-      ) : (
+      <Reading of={counts} />
+      {content && (
         <p>
           This deletes <strong>{plural(content.messages, 'message')}</strong> ({bytes(content.bytes)}) for good,{' '}
           {content.in_flight} of them leased. {plural(content.subscribers, 'subscriber')}{' '}

@@ -5,7 +5,7 @@ import { act, get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { ChannelLink, count, plural, UserText } from '../../components/values.tsx'
 import { Confirm } from '../../components/dialog.tsx'
-import { ErrorOf, Loading, notify, Panel, Reading } from '../../components/page.tsx'
+import { notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Place } from '../../router/location.ts'
 import { setQuery } from '../../router/location.ts'
@@ -109,7 +109,7 @@ interface ConfirmRedriveProps {
 /** Asks before a redrive, with the counts of a dry run, and starts it in the background. */
 function ConfirmRedrive({ channel, selection, onClose, onDone }: ConfirmRedriveProps) {
   const only = selection === 'all' ? {} : { source: selection.source, reason: selection.reason }
-  const { data, error } = useData(`rehearse ${channel} ${JSON.stringify(only)}`, (signal) =>
+  const { data, error, loading } = useData(`rehearse ${channel} ${JSON.stringify(only)}`, (signal) =>
     act('redrive_dead_letters', { channel, ...only, max_messages: 1_000, dry_run: true }, signal),
   )
   return (
@@ -124,10 +124,8 @@ function ConfirmRedrive({ channel, selection, onClose, onDone }: ConfirmRedriveP
         onDone()
       }}
     >
-      <ErrorOf error={error} />
-      {data === undefined ? (
-        error === undefined && <Loading />
-      ) : (
+      <Reading of={{ error, loading }} />
+      {data && (
         <>
           <p>
             {data.would_redrive === 1_000 ? 'At least ' : ''}

@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
-import { count, InlineCode, UserCode, UserText } from '../../components/values.tsx'
+import { count, hasText, InlineCode, UserCode, UserText } from '../../components/values.tsx'
 import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Search, Segments } from '../../components/fields.tsx'
 import type { Column } from '../../components/table.tsx'
@@ -61,12 +61,11 @@ function groupsOf(
   search: string,
   all: boolean,
 ): readonly (readonly [string, readonly Setting[]])[] {
-  const wanted = search.toLowerCase()
   const groups = new Map<string, Setting[]>()
   for (const setting of settings) {
     const { key, env, description, origin, group } = setting
     if (!all && origin === 'default') continue
-    if (![key, env, description].some((text) => text.toLowerCase().includes(wanted))) continue
+    if (!hasText(search, key, env, description)) continue
     const list = groups.get(group) ?? []
     list.push(setting)
     groups.set(group, list)

@@ -2,7 +2,7 @@ import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
-import { plural, UserText } from '../../components/values.tsx'
+import { hasText, plural, UserText } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
 import { Tool } from './tool.tsx'
@@ -14,7 +14,7 @@ export function Tools({ place }: ScreenProps) {
   const { search = '' } = place.query
   const { data, error, loading } = useData('tools', (signal) => get('/api/tools', {}, signal))
   const tools = data?.items ?? []
-  const shown = tools.filter((tool) => `${tool.name} ${tool.title}`.toLowerCase().includes(search.toLowerCase()))
+  const shown = tools.filter((tool) => hasText(search, `${tool.name} ${tool.title}`))
   const tool = tools.find((one) => one.name === name)
   return (
     <Page

@@ -2,7 +2,7 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useData } from '../../api/use-data.ts'
 import { usePages } from '../../api/use-pages.ts'
-import { ChannelLink, plural, UserText } from '../../components/values.tsx'
+import { ChannelLink, hasText, plural, UserText } from '../../components/values.tsx'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { Table } from '../../components/table.tsx'
@@ -24,7 +24,7 @@ export function Webhooks({ place }: ScreenProps) {
     3_000,
   )
   const items = data ?? NONE
-  const shown = items.filter((one) => matches(one, search.toLowerCase()))
+  const shown = items.filter((one) => matches(one, search))
   const opened = items.find((one) => one.id === id)
   return (
     <Page
@@ -70,7 +70,7 @@ export function Webhooks({ place }: ScreenProps) {
 }
 
 function matches({ id, channel, endpoint_host: host, owner }: Listed, search: string): boolean {
-  return [id, channel, host, owner].some((text) => text.toLowerCase().includes(search))
+  return hasText(search, id, channel, host, owner)
 }
 
 /** Tells a server without subscriptions from one whose webhooks are turned off. */
