@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 
 import { Segments } from './fields.tsx'
-import { saveFile } from './take-away.tsx'
+import { saveFile } from './save-and-copy.tsx'
 import { bytes, UserCode, visible } from './values.tsx'
 
 type View = 'json' | 'text' | 'hex'

@@ -5,7 +5,7 @@ import type { GetData, GetQuery } from '../../api/client.ts'
 import { toApiError } from '../../api/use-data.ts'
 import type { PageOf } from '../../api/use-pages.ts'
 import { notify } from '../../components/page.tsx'
-import { saveFile } from '../../components/take-away.tsx'
+import { saveFile } from '../../components/save-and-copy.tsx'
 import { count, plural } from '../../components/values.tsx'
 
 export type AuditEntry = GetData<'/api/audit'>['items'][number]

@@ -8,7 +8,7 @@ import { CallState, useCall } from '../../components/call.tsx'
 import { Segments } from '../../components/fields.tsx'
 import { NeedsRole, Panel, Problem } from '../../components/page.tsx'
 import { fieldsOf, SchemaForm, valueOf } from '../../components/schema-form.tsx'
-import { CopyButton } from '../../components/take-away.tsx'
+import { CopyButton } from '../../components/save-and-copy.tsx'
 import { Badge, span } from '../../components/values.tsx'
 
 type ListedTool = GetData<'/api/tools'>['items'][number]

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { act } from '../../api/client.ts'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
-import { CopyButton } from '../../components/take-away.tsx'
+import { CopyButton } from '../../components/save-and-copy.tsx'
 import { Time } from '../../components/values.tsx'
 
 /** The time for which the server also signs with the secret before, in ms. */
