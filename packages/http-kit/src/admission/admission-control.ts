@@ -1,7 +1,6 @@
 import { DEFAULT_LIMITS, effectiveLimits, usedShare } from './limits.ts'
-import type { AccountLimits, AdmissionLimits, EffectiveLimits } from './limits.ts'
+import type { AccountLimits, AdmissionLimits, EffectiveLimits, LimitName } from './limits.ts'
 import { Refusal } from './refusal.ts'
-import type { LimitName } from './refusal.ts'
 
 /** A refusal of a caller by a limit. */
 export interface LimitEvent {

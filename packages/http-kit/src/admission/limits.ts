@@ -48,6 +48,23 @@ export interface AdmissionLimits {
   readonly process: ProcessLimits
 }
 
+/** The limits that can refuse a caller, as label values. */
+export const LIMIT_NAMES = [
+  'caller_rate',
+  'caller_requests',
+  'caller_body_bytes',
+  'caller_streams',
+  'caller_unread_bytes',
+  'process_requests',
+  'process_body_bytes',
+  'process_streams',
+  'process_unread_bytes',
+  'memory',
+] as const
+
+/** One of {@link LIMIT_NAMES}. */
+export type LimitName = (typeof LIMIT_NAMES)[number]
+
 const MIB = 2 ** 20
 
 const derived = derivedLimits()

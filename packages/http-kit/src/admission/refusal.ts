@@ -1,5 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import type { LimitName } from './limits.ts'
+
 /** The reason for which a request was refused before its handler ran. */
 export type RefusalReason =
   /** The Origin header names a site that is not trusted. */
@@ -14,23 +16,6 @@ export type RefusalReason =
   /** A limit is reached; {@link Refusal.limit} names it. */
   | 'limit'
   | 'body_too_large'
-
-/** The limits that can refuse a caller, as label values. */
-export const LIMIT_NAMES = [
-  'caller_rate',
-  'caller_requests',
-  'caller_body_bytes',
-  'caller_streams',
-  'caller_unread_bytes',
-  'process_requests',
-  'process_body_bytes',
-  'process_streams',
-  'process_unread_bytes',
-  'memory',
-] as const
-
-/** One of {@link LIMIT_NAMES}. */
-export type LimitName = (typeof LIMIT_NAMES)[number]
 
 /** Optional parts of a {@link Refusal}. */
 interface RefusalDetails {
