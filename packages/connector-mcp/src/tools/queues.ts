@@ -8,7 +8,7 @@ import { Type } from 'typebox'
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'
 import { emptyNote } from './broker-failures.ts'
 import { ADDS, CHANGES, defineTool, READS, REMOVES, withProgress } from './define-tool.ts'
-import { confirmation, leasedMessagesOutput, messagesOutput, notedConfirmation, noteOutput } from './results.ts'
+import { bodiesInText, confirmation, messageFields, moreOutput, notedConfirmation, noteOutput } from './results.ts'
 import type { Tool, ToolContext, ToolNeed, ToolOutcome } from './tool.ts'
 
 /** The longest lease, in seconds: twelve hours. */
@@ -89,6 +89,23 @@ function deadLetterWarning(args: { max_receive_count?: number; dead_letter_queue
       : ['dead_letter_queue', 'max_receive_count of at least 1']
   return `${given} has no effect without ${missing}: this message is never dead-lettered.`
 }
+
+const messagesOutput = Type.Object({
+  messages: Type.Array(Type.Partial(Type.Object(messageFields))),
+  bodies: bodiesInText,
+  more: moreOutput,
+  note: noteOutput,
+})
+
+/** Messages that may be leased. */
+const leasedMessagesOutput = Type.Object({
+  messages: Type.Array(
+    Type.Partial(Type.Object({ ...messageFields, receipt: Type.String(), receive_count: Type.Integer() })),
+  ),
+  bodies: bodiesInText,
+  more: moreOutput,
+  note: noteOutput,
+})
 
 const receiveArguments = {
   channel: argument.channel('The queue.'),

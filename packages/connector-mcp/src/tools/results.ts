@@ -120,34 +120,17 @@ const tagsOutput = Type.Unsafe<Tags>({ type: 'object' })
 export const bodiesInText = Type.Optional(constant('in text'))
 
 /** `true` if messages or entries are missing. */
-const moreOutput = Type.Optional(constant(true))
+export const moreOutput = Type.Optional(constant(true))
 
 /** The hint of the second text. */
 export const noteOutput = Type.Optional(Type.String())
 
-const messageFields = {
+export const messageFields = {
   body: Type.Optional(Type.String()),
   body_encoding: bodyEncoding,
   metadata: Type.String(),
   tags: tagsOutput,
 }
-
-export const messagesOutput = Type.Object({
-  messages: Type.Array(Type.Partial(Type.Object(messageFields))),
-  bodies: bodiesInText,
-  more: moreOutput,
-  note: noteOutput,
-})
-
-/** Messages that may be leased. */
-export const leasedMessagesOutput = Type.Object({
-  messages: Type.Array(
-    Type.Partial(Type.Object({ ...messageFields, receipt: Type.String(), receive_count: Type.Integer() })),
-  ),
-  bodies: bodiesInText,
-  more: moreOutput,
-  note: noteOutput,
-})
 
 export const eventsOutput = Type.Object({
   events: Type.Array(
