@@ -2,17 +2,15 @@ import { once } from 'node:events'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 
-import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
-import { startServer } from '../src/server.ts'
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { runCli } from './support/cli.ts'
 import { startForwardProxy } from './support/forward-proxy.ts'
 import { callTool } from './support/mcp.ts'
-import { serve } from './support/server.ts'
+import { serve, serveLogged } from './support/server.ts'
 import { certificate, pem } from './support/tls.ts'
 
 const CREDENTIALS = 'us%40er:pass%3Aword'
@@ -205,17 +203,8 @@ test('R8 - behind a proxy the deny list still applies at each call, to addresses
 })
 
 test('R8 - the credentials of the proxy are neither logged nor shown', async () => {
-  const lines: string[] = []
   const agentProxyUrl = 'http://alice:hunter2@127.0.0.1:9'
-  const config = createConfig({
-    http: { port: 0 },
-    api: { port: 0 },
-    store: { path: testFolder() },
-    connectors: { a2a: { agentProxyUrl } },
-  })
-  const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) })
-  const server = await startServer(config, { log })
-  onTestFinished(() => server.close())
+  const { server, lines } = await serveLogged({ connectors: { a2a: { agentProxyUrl } } }, 'trace')
   await register(server.http.url, agent('plain', 'http://127.0.0.1:9/'))
   await register(server.http.url, agent('secure', 'https://127.0.0.1:9/'))
   const answers = [
@@ -228,8 +217,9 @@ test('R8 - the credentials of the proxy are neither logged nor shown', async () 
   expect(shown.code).toBe(0)
   expect(shown.stdout).toMatch(/agentProxyUrl: .*hidden/)
   const secrets = new RegExp(`alice|hunter2|${Buffer.from('alice:hunter2').toString('base64')}`)
-  expect(lines.join('')).toContain('/a2a/secure')
-  for (const text of [JSON.stringify(answers), lines.join(''), shown.stdout, shown.stderr]) {
+  const log = JSON.stringify(lines)
+  expect(log).toContain('/a2a/secure')
+  for (const text of [JSON.stringify(answers), log, shown.stdout, shown.stderr]) {
     expect(text).not.toMatch(secrets)
   }
 })

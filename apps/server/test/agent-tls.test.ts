@@ -4,15 +4,12 @@ import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
-import pino from 'pino'
 import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
-import { createConfig } from '../src/config/load.ts'
 import { ServerError } from '../src/errors.ts'
-import { startServer } from '../src/server.ts'
 import { callAgent, register } from './support/agent.ts'
-import { serve } from './support/server.ts'
+import { serve, serveLogged } from './support/server.ts'
 
 function certificate(name: string): string {
   return join(import.meta.dirname, 'certificates', name)
@@ -54,16 +51,8 @@ test('agents over TLS - CONNECTORSA2_A_AGENT_CA_FILE names an authority of your 
 
 test('agents over TLS - CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY takes any certificate, and warns at the start', async () => {
   expect(await calledWith({ agentTlsSkipVerify: true })).toMatchObject({ result: 'over TLS' })
-  const lines: string[] = []
-  const config = createConfig({
-    http: { port: 0 },
-    api: { port: 0 },
-    store: { path: testFolder() },
-    connectors: { a2a: { agentTlsSkipVerify: true } },
-  })
-  const server = await startServer(config, { log: pino({ level: 'warn' }, { write: (line) => void lines.push(line) }) })
-  onTestFinished(() => server.close())
-  expect(lines.join('')).toContain('CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is true')
+  const { lines } = await serveLogged({ connectors: { a2a: { agentTlsSkipVerify: true } } }, 'warn')
+  expect(JSON.stringify(lines)).toContain('CONNECTORSA2_A_AGENT_TLS_SKIP_VERIFY is true')
 })
 
 test.each([

@@ -1,14 +1,13 @@
 import { Refusals } from '@signalbox/http-kit/internal'
 import { testFile, testFolder } from '@signalbox/testkit/test-folder'
-import pino from 'pino'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
 import { startServer } from '../src/server.ts'
 import { postJson, startAgent } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
-import { serve } from './support/server.ts'
+import { serve, serveLogged } from './support/server.ts'
 import { issuer, trusting } from './support/tokens.ts'
 
 const REFUSED = { jsonrpc: '2.0', id: 1, error: { code: -32010, message: 'Authentication failed' } }
@@ -144,26 +143,17 @@ test.each([
 })
 
 test('S1 - refused callers are in the log, by address, and no token is', async () => {
-  const lines: string[] = []
-  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-  const config = createConfig({
-    http: { port: 0 },
-    ...trusting(one),
-    api: { port: 0 },
-    store: { path: testFolder() },
-  })
-  const server = await startServer(config, { log })
-  onTestFinished(() => server.close())
+  const { server, lines } = await serveLogged({ authentication: { enable: true, keyFile: testFile(one.pem) } })
   const secret = await issuer().bearer('mallory')
   for (let i = 0; i < 5; i++) await ping(server.http.url, secret)
   await ping(server.http.url, await one.bearer('alice'))
   await server.close()
-  const refused = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'authentication failed')
+  const refused = lines.filter(({ msg }) => msg === 'authentication failed')
   expect(refused).toMatchObject([
     { address: '127.0.0.1', count: 1, reason: expect.stringContaining('signature') },
     { address: '127.0.0.1', count: 4 },
   ])
-  expect(lines.join('')).not.toContain(secret.slice(20, 60))
+  expect(JSON.stringify(lines)).not.toContain(secret.slice(20, 60))
 })
 
 test('S1 - a flood of refusals from many addresses is bounded', () => {
@@ -177,16 +167,8 @@ test('S1 - a flood of refusals from many addresses is bounded', () => {
 
 test('log - each request is one line with its caller, unless LOG_REQUESTS is off', async () => {
   for (const requests of [true, false]) {
-    const lines: string[] = []
-    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-    const config = createConfig({
-      http: { port: 0 },
-      authentication: { enable: true, keyFile: testFile(one.pem) },
-      api: { port: 0 },
-      store: { path: testFolder() },
-      log: { requests },
-    })
-    await using server = await startServer(config, { log })
+    const authentication = { enable: true, keyFile: testFile(one.pem) }
+    const { server, lines } = await serveLogged({ authentication, log: { requests } })
     await ping(server.http.url, await one.bearer('alice'))
     await drain(server.http.url)
     await fetch(`${server.http.url}/ping?secret=1`)
@@ -194,7 +176,7 @@ test('log - each request is one line with its caller, unless LOG_REQUESTS is off
     const stream = await fetch(`${server.http.url}/ce/subscribe/events?channel=a`, { headers })
     await stream.body?.cancel()
     await server.close()
-    const found = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+    const found = lines.filter(({ msg }) => msg === 'request')
     expect(found).toMatchObject(
       requests
         ? [

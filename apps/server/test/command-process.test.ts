@@ -2,34 +2,18 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
-import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+import { expect, onTestFinished, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { connect } from '@signalbox/client'
-import { createConfig } from '../src/config/load.ts'
-import type { RunningServer } from '../src/server.ts'
-import { startServer } from '../src/server.ts'
 import type { CliOptions } from './support/cli.ts'
 import { Cli, runCli } from './support/cli.ts'
+import { serveAll } from './support/server.ts'
 
-let server: RunningServer
-let folder: TemporaryFolder
-
-beforeAll(async () => {
-  folder = await TemporaryFolder.create('command-process')
-  const listeners = { http: { port: 0 }, api: { port: 0 } }
-  const rest = { log: { level: 'silent' }, shutdownSeconds: 1, store: { path: folder.path } } as const
-  server = await startServer(createConfig({ ...listeners, ...rest }))
-})
-
-afterAll(async () => {
-  await server.close()
-  await folder[Symbol.asyncDispose]()
-})
+const server = serveAll()
 
 function options(args: string, more: Partial<CliOptions> = {}): CliOptions {
-  const env = { SIGNALBOX_URL: server.http.url, SIGNALBOX_API_URL: server.api.url, XDG_CONFIG_HOME: testFolder() }
+  const env = { SIGNALBOX_URL: server().http.url, SIGNALBOX_API_URL: server().api.url, XDG_CONFIG_HOME: testFolder() }
   return { args: args.split(' '), ...more, env: { ...env, ...more.env } }
 }
 
@@ -72,7 +56,7 @@ test('command process - Ctrl-C ends a receive that waits with 130, SIGTERM with 
 })
 
 test('command process - a reader that closes the pipe ends the command silently, and unread messages stay in the queue', async () => {
-  const sb = connect(server.http.url)
+  const sb = connect(server().http.url)
   for (let n = 0; n < 300; n++) await sb.queue('long').send('x'.repeat(1000))
   const cli = new Cli(options('drain long'))
   await cli.until(() => cli.stdout.length > 0, 'the first message')

@@ -8,13 +8,11 @@ import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
-import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
-import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { callTool } from './support/mcp.ts'
 import { PROBED_ROUTES, REGISTER } from './support/routes.ts'
-import { serve, serveAll } from './support/server.ts'
+import { serve, serveAll, serveLogged } from './support/server.ts'
 import { issuer, trusting } from './support/tokens.ts'
 
 interface Head {
@@ -34,22 +32,6 @@ function ask(url: string, headers: Record<string, string>, method = 'GET', body 
     asked.on('error', reject)
     asked.end(body)
   })
-}
-
-/** A server whose log lines can be read. */
-async function logged(partial: PartialConfig): Promise<{ server: RunningServer; lines: Record<string, unknown>[] }> {
-  const lines: Record<string, unknown>[] = []
-  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
-  const config = createConfig({
-    shutdownSeconds: 1,
-    ...partial,
-    http: { port: 0, ...partial.http },
-    api: { port: 0, ...partial.api },
-    store: { path: testFolder() },
-  })
-  const server = await startServer(config, { log })
-  onTestFinished(() => server.close())
-  return { server, lines }
 }
 
 /** A server with default settings. */
@@ -99,7 +81,7 @@ describe('front door - names of the server', () => {
 
 describe('front door - limits', () => {
   test('front door - a refusal by a limit is counted, and logged once for its caller', async () => {
-    const { server, lines } = await logged({ limits: { process: { requestsInFlight: 1 } } })
+    const { server, lines } = await serveLogged({ limits: { process: { requestsInFlight: 1 } } })
     const { http, api } = server
     const asked = Promise.withResolvers<void>()
     const answering = Promise.withResolvers<void>()
@@ -158,9 +140,9 @@ function address(lines: readonly Record<string, unknown>[]): unknown {
 }
 
 test('front door - only a trusted proxy names the client in the log', async () => {
-  const { server, lines } = await logged({ trustedProxies: ['127.0.0.0/8'] })
+  const { server, lines } = await serveLogged({ trustedProxies: ['127.0.0.0/8'] })
   await ask(`${server.http.url}/agents`, { 'x-forwarded-for': '203.0.113.7' })
-  const other = await logged({})
+  const other = await serveLogged({})
   await ask(`${other.server.http.url}/agents`, { forwarded: 'for=203.0.113.7' })
   await vi.waitFor(() => expect([address(lines), address(other.lines)]).toEqual(['203.0.113.7', '127.0.0.1']), 10_000)
 })

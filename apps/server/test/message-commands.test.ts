@@ -1,37 +1,15 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+import { expect, test } from 'vitest'
 
 import { connect } from '@signalbox/client'
-import { createConfig } from '../src/config/load.ts'
-import type { RunningServer } from '../src/server.ts'
-import { startServer } from '../src/server.ts'
 import type { CommandOptions, CommandResult } from './support/commands.ts'
 import { command, RunningCommand } from './support/commands.ts'
+import { serveAll } from './support/server.ts'
 
-let server: RunningServer
-let folder: TemporaryFolder
-
-beforeAll(async () => {
-  folder = await TemporaryFolder.create('commands')
-  server = await startServer(
-    createConfig({
-      log: { level: 'silent' },
-      shutdownSeconds: 1,
-      http: { port: 0 },
-      api: { port: 0 },
-      store: { path: folder.path },
-    }),
-  )
-})
-
-afterAll(async () => {
-  await server.close()
-  await folder[Symbol.asyncDispose]()
-})
+const server = serveAll()
 
 /** The environment of a user of the server. */
 function env(): Record<string, string> {
-  return { SIGNALBOX_URL: server.http.url, SIGNALBOX_API_URL: server.api.url }
+  return { SIGNALBOX_URL: server().http.url, SIGNALBOX_API_URL: server().api.url }
 }
 
 function run(args: string, options: CommandOptions = {}): Promise<CommandResult> {
@@ -65,7 +43,7 @@ test('commands - a JSON object is sent as JSON with its digits, other text as te
   await run('send types 42')
   await run('send types -', { stdin: Buffer.from([0xff, 0x00]) })
   await run('send types 7 --content-type application/json')
-  const sb = connect(server.http.url)
+  const sb = connect(server().http.url)
   const [raw] = await sb.queue('types').peek()
   expect(raw?.contentType).toBe('application/json')
   await sb.close()
@@ -96,7 +74,7 @@ test('commands - --lines sends each line, drain prints all messages, --discard r
 
 test('commands - redrive sends dead letters back to their queue', async () => {
   await run('send fragile x --max-receives 1 --dead-letter fragile.dead')
-  const sb = connect(server.http.url)
+  const sb = connect(server().http.url)
   for await (const message of sb.queue('fragile').receive()) await message.nack()
   await sb.close()
   await expect.poll(async () => (await run('peek fragile.dead')).stdout).toBe('x\n')
@@ -134,7 +112,7 @@ test('commands - log append and log read keep the order, from every start', asyn
 })
 
 test('commands - ask prints the answer; a rejection is 1, no responder 3', async () => {
-  const sb = connect(server.http.url, { onError: () => {} })
+  const sb = connect(server().http.url, { onError: () => {} })
   const answering = sb.answer<{ sku: string }>('queries', 'prices', ({ sku }) => {
     if (sku === '') throw new Error('secret')
     return { sku, price: 9.5 }

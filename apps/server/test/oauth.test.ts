@@ -4,19 +4,17 @@ import { join } from 'node:path'
 import { POLICY_ACTIONS } from '@signalbox/broker-core'
 import { documentedMcpRoutes } from '@signalbox/connector-mcp'
 import { scopeOf, SCOPES } from '@signalbox/http-kit'
-import { groupFolder, testFile, testFolder } from '@signalbox/testkit/test-folder'
-import { pino } from 'pino'
+import { groupFolder, testFile } from '@signalbox/testkit/test-folder'
 import { Check } from 'typebox/value'
 import { TOOLS } from '@signalbox/testkit/mcp-tools'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { fromFlags } from '../src/config/flags.ts'
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig, loadConfig } from '../src/config/load.ts'
-import { startServer } from '../src/server.ts'
 import { startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
-import { serve, serveAll } from './support/server.ts'
+import { serve, serveAll, serveLogged } from './support/server.ts'
 import { governed, issuer, keySet } from './support/tokens.ts'
 
 const PUBLIC_URL = 'https://broker.example.com'
@@ -281,24 +279,18 @@ describe('401', () => {
   })
 
   test('S1, S10 - the log has a line for each distinct reason at once, and no part of a token', async () => {
-    const lines: string[] = []
-    const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-    const config = createConfig({ ...oauth(), http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
-    const logging = await startServer(config, { log })
-    onTestFinished(() => logging.close())
+    const { server: logging, lines } = await serveLogged(oauth())
     const secrets: string[] = []
     for (const [, , make] of [...TOKENS, ...TOKENS]) {
       const token = await make()
       secrets.push(token.split(' ')[1] ?? '')
       await call(logging.http.url, 'legacy', 'ping', {}, token)
     }
-    const found = lines
-      .map((line) => JSON.parse(line) as { msg: string; count: number; reason: string })
-      .filter(({ msg }) => msg === 'authentication failed')
+    const found = lines.filter(({ msg }) => msg === 'authentication failed')
     const reasons = [...new Set(TOKENS.map(([, reason]) => reason))]
-    expect(found.map(({ count }) => count)).toEqual(reasons.map(() => 1))
-    for (const [i, reason] of reasons.entries()) expect(found[i]?.reason).toContain(reason)
-    for (const secret of secrets) expect(lines.join('')).not.toContain(secret)
+    expect(found.map((line) => line['count'])).toEqual(reasons.map(() => 1))
+    for (const [i, reason] of reasons.entries()) expect(found[i]?.['reason']).toContain(reason)
+    for (const secret of secrets) expect(JSON.stringify(lines)).not.toContain(secret)
   })
 
   test('S10 - every method of every revision gets the challenge, and so does a notification', async () => {

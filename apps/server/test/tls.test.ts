@@ -11,7 +11,7 @@ import { createConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
 import { startServer } from '../src/server.ts'
 import { openTls } from '../src/security/tls.ts'
-import { serve } from './support/server.ts'
+import { serve, serveLogged } from './support/server.ts'
 import { certificate, fetchTls, pem, tlsClient } from './support/tls.ts'
 import { issuer } from './support/tokens.ts'
 
@@ -26,22 +26,6 @@ const PING = {
   method: 'POST',
   headers: { 'content-type': 'application/json' },
   body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
-}
-
-/** A server whose log lines are kept. */
-async function logged(security: object): Promise<{ server: RunningServer; lines: () => Record<string, unknown>[] }> {
-  const written: string[] = []
-  const log = pino({ level: 'info' }, { write: (line: string) => void written.push(line) })
-  const config = createConfig({
-    http: { port: 0 },
-    api: { port: 0 },
-    shutdownSeconds: 1,
-    store: { path: testFolder() },
-    security,
-  })
-  const server = await startServer(config, { log })
-  onTestFinished(() => server.close())
-  return { server, lines: () => written.map((line) => JSON.parse(line) as Record<string, unknown>) }
 }
 
 test('S8 - with a certificate the shared listener uses TLS, and the management listener does not', async () => {
@@ -86,7 +70,7 @@ test('S8 - versions before TLS 1.2 are refused', async () => {
 })
 
 test('S8 - with mutual TLS only clients with a certificate of the authority are admitted; the log shows the CN, which is no ClientID', async () => {
-  const { server, lines } = await logged(MTLS)
+  const { server, lines } = await serveLogged({ security: MTLS })
   const { url } = server.http
   const senders: string[] = []
   server.broker.observe({ accepted: (_type, _channel, { clientId }) => void senders.push(clientId) })
@@ -98,10 +82,10 @@ test('S8 - with mutual TLS only clients with a certificate of the authority are 
   await expect(fetchTls(`${url}/ping`, tlsClient())).rejects.toThrow(CUT_OFF)
   await expect(fetchTls(`${url}/ping`, tlsClient(refused))).rejects.toThrow(CUT_OFF)
   await server.close()
-  expect(lines()).toContainEqual(expect.objectContaining({ msg: 'client certificate accepted', peer: 'crm-gateway' }))
-  expect(lines()).toContainEqual(expect.objectContaining({ msg: 'request', path: '/mcp', peer: 'crm-gateway' }))
-  expect(lines()).toContainEqual(expect.objectContaining({ msg: 'TLS handshake failed', address: '127.0.0.1' }))
-  expect(lines().filter(({ path }) => path === '/ping')).toEqual([])
+  expect(lines).toContainEqual(expect.objectContaining({ msg: 'client certificate accepted', peer: 'crm-gateway' }))
+  expect(lines).toContainEqual(expect.objectContaining({ msg: 'request', path: '/mcp', peer: 'crm-gateway' }))
+  expect(lines).toContainEqual(expect.objectContaining({ msg: 'TLS handshake failed', address: '127.0.0.1' }))
+  expect(lines.filter(({ path }) => path === '/ping')).toEqual([])
 })
 
 test('S8 - a client certificate does not replace a token', async () => {
@@ -112,9 +96,9 @@ test('S8 - a client certificate does not replace a token', async () => {
 
 test('S8 - certificates are read again under load: no request is dropped, new connections see the new one', async () => {
   const security = { certFile: testFile(pem('server.crt')), keyFile: testFile(pem('server.key')) }
-  const { server, lines } = await logged(security)
+  const { server, lines } = await serveLogged({ security })
   const { url } = server.http
-  const reported = (msg: string) => lines().filter((line) => line['msg'] === msg).length
+  const reported = (msg: string) => lines.filter((line) => line['msg'] === msg).length
   const load = { running: true, calls: 0 }
   const failures: unknown[] = []
   const clients = Promise.all(

@@ -1,21 +1,15 @@
-import pino from 'pino'
 import { expect, test } from 'vitest'
-import { testFolder } from '@signalbox/testkit/test-folder'
 
-import { createConfig } from '../src/config/load.ts'
-import { startServer } from '../src/server.ts'
 import { postJson, register, startAgent, withResult } from './support/agent.ts'
 import { rpc } from './support/mcp.ts'
+import { serveLogged } from './support/server.ts'
 
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736'
 const traceparent = `00-${TRACE}-00f067aa0ba902b7-01`
 const tracestate = 'vendor=a,other=b'
 
 test('A5 - traceparent and tracestate reach the agent from /a2a and from the agent tools, and the trace is in the log', async () => {
-  const lines: string[] = []
-  const config = createConfig({ http: { port: 0 }, api: { port: 0 }, store: { path: testFolder() } })
-  const log = pino({ level: 'info' }, { write: (line: string) => void lines.push(line) })
-  await using server = await startServer(config, { log })
+  const { server, lines } = await serveLogged()
   const { url } = server.http
   const agent = await startAgent(withResult('yes'))
   await register(url, { agent_id: 'agent-1', name: 'One', url: agent.url })
@@ -35,7 +29,7 @@ test('A5 - traceparent and tracestate reach the agent from /a2a and from the age
   await tool('agent_send', { message: 'hi' }, { traceparent: 'rubbish "} {' })
   expect(agent.asked.at(-2)?.headers).not.toHaveProperty('traceparent')
   await server.close()
-  const requests = lines.map((line) => JSON.parse(line)).filter(({ msg }) => msg === 'request')
+  const requests = lines.filter(({ msg }) => msg === 'request')
   expect(requests.map(({ path, trace }) => [path, trace])).toEqual([
     ['/agents/register', undefined],
     ['/a2a/agent-1', TRACE],

@@ -1,28 +1,17 @@
-import pino from 'pino'
-import { expect, onTestFinished, test } from 'vitest'
-import { testFile, testFolder } from '@signalbox/testkit/test-folder'
+import { expect, test } from 'vitest'
+import { testFile } from '@signalbox/testkit/test-folder'
 
 import type { PartialConfig } from '../src/config/load.ts'
-import { createConfig } from '../src/config/load.ts'
-import { startServer } from '../src/server.ts'
 import { certificate } from './support/tls.ts'
 import { issuer, policyText } from './support/tokens.ts'
+import { serveLogged } from './support/server.ts'
 
 /** The warnings of a start. */
-async function warnings({ http, api, ...partial }: PartialConfig): Promise<string[]> {
-  const lines: string[] = []
-  const log = pino({ level: 'warn' }, { write: (line: string) => void lines.push(line) })
-  const server = await startServer(
-    createConfig({
-      ...partial,
-      http: { port: 0, ...http },
-      api: { port: 0, ...api },
-      store: { path: testFolder() },
-    }),
-    { log },
-  )
-  onTestFinished(() => server.close())
-  return lines.map((line) => (JSON.parse(line) as { msg: string }).msg)
+async function warnings(partial: PartialConfig): Promise<string[]> {
+  const { server, lines } = await serveLogged(partial, 'warn')
+  const messages = lines.map(({ msg }) => String(msg))
+  await server.close()
+  return messages
 }
 
 const EVERYWHERE = { host: '0.0.0.0' }
