@@ -8,7 +8,7 @@ type PathsWith<Method extends 'get' | 'post'> = {
   [Path in keyof paths]: paths[Path][Method] extends object ? Path : never
 }[keyof paths]
 
-type GetPath = PathsWith<'get'>
+export type GetPath = PathsWith<'get'>
 
 type PostPath = PathsWith<'post'>
 

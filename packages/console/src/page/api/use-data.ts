@@ -1,7 +1,8 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
 import { token } from '../session/token.ts'
-import { ApiError } from './client.ts'
+import { ApiError, get } from './client.ts'
+import type { GetData, GetPath, GetQuery } from './client.ts'
 import { useStore } from './store.ts'
 
 /** The data of a route on a screen. */
@@ -81,4 +82,17 @@ function isTemporary({ code }: ApiError): boolean {
 export function toApiError(error: unknown): ApiError {
   if (error instanceof ApiError) return error
   return new ApiError('FAILED', error instanceof Error ? error.message : String(error), 0, { cause: error })
+}
+
+/**
+ * Reads a route as {@link useData} does, again when a parameter changes.
+ * @param turn Changes when the data may have changed: it is read again at once
+ */
+export function useRoute<Path extends GetPath>(
+  path: Path,
+  query: GetQuery<Path>,
+  everyMs = 0,
+  turn = 0,
+): Loaded<GetData<Path>> {
+  return useData(`${path} ${JSON.stringify(query)} ${turn}`, (signal) => get(path, query, signal), everyMs)
 }

@@ -1,9 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 
-import { get } from '../api/client.ts'
 import type { GetData } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
-import { useData } from '../api/use-data.ts'
+import { useRoute } from '../api/use-data.ts'
 import { UserText } from '../components/values.tsx'
 import { beginSignIn, canUseProvider, signInProblem } from './oauth.ts'
 import { signIn } from './session.ts'
@@ -16,7 +15,7 @@ const RETRY_MS = 5_000
 export function SignIn() {
   const refused = useStore(token) !== undefined
   const problem = useStore(signInProblem)
-  const { data } = useData('sign-in', (signal) => get('/api/sign_in', {}, signal), RETRY_MS)
+  const { data } = useRoute('/api/sign_in', {}, RETRY_MS)
   const [value, setValue] = useState('')
   const field = useRef<HTMLInputElement>(null)
   // The field that had the focus is hidden now.

@@ -1,8 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 
-import { get } from '../api/client.ts'
 import { useStore } from '../api/store.ts'
-import { useData } from '../api/use-data.ts'
+import { useRoute } from '../api/use-data.ts'
 import { NodeHealth } from '../components/values.tsx'
 import { href, usePlace } from '../router/location.ts'
 import type { Screen } from '../screens/screens.ts'
@@ -63,7 +62,7 @@ export function Navigation({ current }: { readonly current: Screen }) {
 }
 
 function NodeState() {
-  const { data } = useData('snapshot', (signal) => get('/api/snapshot', {}, signal), 5_000)
+  const { data } = useRoute('/api/snapshot', {}, 5_000)
   const bearer = useStore(token)
   const [node] = data?.nodes ?? []
   return (

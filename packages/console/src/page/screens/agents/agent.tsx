@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 
-import { act, get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { act } from '../../api/client.ts'
+import { useData, useRoute } from '../../api/use-data.ts'
 import { perSecond, useHistory } from '../../api/use-history.ts'
 import type { HistoryData } from '../../api/use-history.ts'
 import { findIn } from '../../api/use-pages.ts'
@@ -24,7 +24,7 @@ export function Agent({ id }: { readonly id: string }) {
   const [deregistering, setDeregistering] = useState(false)
   const [source, setSource] = useState(false)
   const mayDeregister = useMay('Admin')
-  const card = useData(`card ${id}`, (signal) => get('/api/agent_card', { agent_id: id }, signal), 30_000)
+  const card = useRoute('/api/agent_card', { agent_id: id }, 30_000)
   const listed = useData(`agent ${id}`, (signal) => readAgent(id, signal), 5_000)
   const agent = listed.data
   const shown = card.data && readCard(card.data.card)

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 
-import { act, get } from '../../api/client.ts'
+import { act } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { BodyView } from '../../components/body-view.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { TextArea, TextField } from '../../components/fields.tsx'
@@ -24,9 +24,7 @@ interface MessageDialogProps {
 export function MessageDialog({ type, channel, sequence, onClose, onSent }: MessageDialogProps) {
   const [editing, setEditing] = useState(false)
   const mayWrite = useMay('ReadWrite')
-  const { data, error, loading } = useData(`message ${type} ${channel} ${sequence}`, (signal) =>
-    get('/api/message', { type, channel, sequence }, signal),
-  )
+  const { data, error, loading } = useRoute('/api/message', { type, channel, sequence })
   const message = data?.message
   return (
     <Dialog title={`Message ${count(sequence)}`} wide onClose={onClose}>

@@ -1,6 +1,6 @@
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { useFurtherPages } from '../../api/use-pages.ts'
 import type { PageOf } from '../../api/use-pages.ts'
 import { BodyPreview } from '../../components/body-view.tsx'
@@ -41,7 +41,7 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
     ...startOf(from, newest),
   }
   const key = JSON.stringify(query)
-  const first = useData(`messages ${key} ${changes}`, (signal) => get('/api/messages', query, signal), 5_000)
+  const first = useRoute('/api/messages', query, 5_000, changes)
   const { from_time: _, ...rest } = query
   const list = useFurtherPages({
     key,

@@ -1,6 +1,6 @@
-import { act, get } from '../../api/client.ts'
+import { act } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useData, useRoute } from '../../api/use-data.ts'
 import { Confirm } from '../../components/dialog.tsx'
 import { ErrorOf, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { bytes, count, plural, span, TYPE_NAMES } from '../../components/values.tsx'
@@ -35,7 +35,7 @@ const WAITING: Limit = {
 
 /** The settings that limit a channel. They are the same for all channels of its type. */
 export function Limits({ type }: { readonly type: ChannelType }) {
-  const { data, error } = useData('settings', (signal) => get('/api/settings', {}, signal), 30_000)
+  const { data, error } = useRoute('/api/settings', {}, 30_000)
   const settings = new Map(data?.items.map((setting) => [setting.key, setting]))
   return (
     <Panel title="Limits" note="of each channel of this type">

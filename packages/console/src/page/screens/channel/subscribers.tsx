@@ -1,6 +1,5 @@
 import type { GetData } from '../../api/client.ts'
-import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import type { ChannelType } from '../../components/values.tsx'
 import { ErrorOf, Panel } from '../../components/page.tsx'
 import { UserText } from '../../components/values.tsx'
@@ -21,11 +20,7 @@ interface SubscribersProps {
 
 /** The clients that get the messages of a channel, as far as this node knows them. */
 export function Subscribers({ type, channel }: SubscribersProps) {
-  const { data, error } = useData(
-    `subscribers ${type} ${channel}`,
-    (signal) => get('/api/subscribers', { type, channel }, signal),
-    5_000,
-  )
+  const { data, error } = useRoute('/api/subscribers', { type, channel }, 5_000)
   return (
     <Panel
       title={type === 'queues' ? 'Receivers' : 'Subscribers'}

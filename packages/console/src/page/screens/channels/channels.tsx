@@ -2,7 +2,7 @@ import { useMemo, useState } from 'preact/hooks'
 
 import { act, get } from '../../api/client.ts'
 import type { GetData, GetQuery } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { last, perSecond, useHistory } from '../../api/use-history.ts'
 import { useFurtherPages } from '../../api/use-pages.ts'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
@@ -137,11 +137,7 @@ function ChannelList({ place }: ScreenProps) {
     limit: PAGE,
     type: isChannelType(type) ? type : undefined,
   }
-  const { data, error, loading, refresh } = useData(
-    `channels ${JSON.stringify(query)}`,
-    (signal) => get('/api/channels', query, signal),
-    5_000,
-  )
+  const { data, error, loading, refresh } = useRoute('/api/channels', query, 5_000)
   const rows = useFurtherPages({
     key: JSON.stringify(query),
     first: data,

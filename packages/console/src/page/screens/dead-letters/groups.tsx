@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 
 import type { GetData } from '../../api/client.ts'
-import { act, get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { act } from '../../api/client.ts'
+import { useData, useRoute } from '../../api/use-data.ts'
 import { ChannelLink, count, plural, UserText } from '../../components/values.tsx'
 import { Confirm } from '../../components/dialog.tsx'
 import { notify, Panel, Reading } from '../../components/page.tsx'
@@ -28,11 +28,7 @@ export function Groups({ channel, place }: GroupsProps) {
   const { source, reason } = place.query
   const mayWrite = useMay('ReadWrite')
   const [asked, setAsked] = useState<Selection>()
-  const { data, error, loading, refresh } = useData(
-    `groups ${channel}`,
-    (signal) => get('/api/dead_letters', { channel }, signal),
-    5_000,
-  )
+  const { data, error, loading, refresh } = useRoute('/api/dead_letters', { channel }, 5_000)
   const chosen = data?.groups.find((group) => group.source === source && group.reason === reason)
   return (
     <>

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 
 import type { GetData } from '../../api/client.ts'
-import { act, get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { act } from '../../api/client.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { BodyPreview, BodyView } from '../../components/body-view.tsx'
 import { ActionForm, Dialog } from '../../components/dialog.tsx'
 import { attempt, Facts, notify, Panel, Reading } from '../../components/page.tsx'
@@ -25,9 +25,9 @@ interface LettersProps {
 export function Letters({ channel, source, reason, onChanged }: LettersProps) {
   const mayWrite = useMay('ReadWrite')
   const [open, setOpen] = useState<Letter>()
-  const { data, error, loading, refresh } = useData(
-    `letters ${channel} ${source} ${reason}`,
-    (signal) => get('/api/messages', { type: 'queues', channel, limit: 1_000, max_body_size: 256 }, signal),
+  const { data, error, loading, refresh } = useRoute(
+    '/api/messages',
+    { type: 'queues', channel, limit: 1_000, max_body_size: 256 },
     5_000,
   )
   const letters = data?.items.filter(({ tags }) => tags['dlq_source'] === source && tags['dlq_reason'] === reason)
@@ -105,9 +105,7 @@ interface LetterDialogProps {
 function LetterDialog({ channel, source, letter, onClose, onRedriven }: LetterDialogProps) {
   const mayWrite = useMay('ReadWrite')
   const [body, setBody] = useState<string>()
-  const { data, error, loading } = useData(`letter ${channel} ${letter.sequence}`, (signal) =>
-    get('/api/message', { type: 'queues', channel, sequence: letter.sequence }, signal),
-  )
+  const { data, error, loading } = useRoute('/api/message', { type: 'queues', channel, sequence: letter.sequence })
   const message = data?.message
   const redrive = async (): Promise<void> => {
     await act('redrive_edited_message', { channel, id: letter.id, body })

@@ -1,7 +1,7 @@
 import type { GetData } from '../../api/client.ts'
-import { act, get } from '../../api/client.ts'
+import { act } from '../../api/client.ts'
 import { Store, useStore } from '../../api/store.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Badge, count, UserText } from '../../components/values.tsx'
 import type { BadgeKind } from '../../components/values.tsx'
 import { attempt, Panel } from '../../components/page.tsx'
@@ -28,7 +28,7 @@ const KINDS: Readonly<Record<string, BadgeKind>> = {
 export function Redrives() {
   const mayWrite = useMay('ReadWrite')
   const turn = useStore(changes)
-  const { data, refresh } = useData(`redrives ${turn}`, (signal) => get('/api/redrives', {}, signal), 2_000)
+  const { data, refresh } = useRoute('/api/redrives', {}, 2_000, turn)
   if (data === undefined || data.items.length === 0) return null
   const cancel = (id: string): void => attempt(() => act('cancel_redrive', { id }).finally(refresh))
   return (

@@ -1,5 +1,5 @@
-import { get, readReadiness } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { readReadiness } from '../../api/client.ts'
+import { useData, useRoute } from '../../api/use-data.ts'
 import { useHistory } from '../../api/use-history.ts'
 import { Badge } from '../../components/values.tsx'
 import { ErrorOf, Loading, Page, Problem } from '../../components/page.tsx'
@@ -11,8 +11,8 @@ import { plotsOfNode } from './plots.tsx'
 /** The state of the broker at a glance. */
 export function Overview() {
   const range = useRange()
-  const snapshot = useData('snapshot', (signal) => get('/api/snapshot', {}, signal), 5_000)
-  const nodes = useData('nodes', (signal) => get('/api/nodes', {}, signal), 5_000)
+  const snapshot = useRoute('/api/snapshot', {}, 5_000)
+  const nodes = useRoute('/api/nodes', {}, 5_000)
   const readiness = useData('ready', readReadiness, 5_000)
   const history = useHistory(range, { channels: 0, agents: 20 })
   const failed = readiness.data?.checks.filter(({ ok }) => !ok) ?? []

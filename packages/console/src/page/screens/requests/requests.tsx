@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import type { GetData } from '../../api/client.ts'
-import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Badge, ChannelLink, count, plural, span, UserText } from '../../components/values.tsx'
 import { Page, Panel, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
@@ -20,11 +19,7 @@ export function Requests({ place }: ScreenProps) {
   const { channel = '' } = place.query
   const [sending, setSending] = useState(false)
   const maySend = useMay('ReadWrite')
-  const { data, error, loading, refresh } = useData(
-    `requests ${channel}`,
-    (signal) => get('/api/requests', { channel }, signal),
-    2_000,
-  )
+  const { data, error, loading, refresh } = useRoute('/api/requests', { channel }, 2_000)
   return (
     <Page
       title="Requests"

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 
 import type { GetData, GetQuery } from '../../api/client.ts'
-import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Badge, TYPE_NAMES, UserText } from '../../components/values.tsx'
 import { ErrorOf, Facts, Panel } from '../../components/page.tsx'
 import { Field, Select, TextField } from '../../components/fields.tsx'
@@ -85,7 +84,7 @@ function testOf(query: Readonly<Record<string, string>>): Test | undefined {
 }
 
 function Answer({ test }: { readonly test: Test }) {
-  const { data, error } = useData(`policy ${JSON.stringify(test)}`, (signal) => get('/api/policy/test', test, signal))
+  const { data, error } = useRoute('/api/policy/test', test)
   return (
     <>
       <ErrorOf error={error} />

@@ -1,6 +1,5 @@
 import type { GetData } from '../../api/client.ts'
-import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Ago, Badge, plural, Time, UserText } from '../../components/values.tsx'
 import { Facts, Page, Panel, Problem, Reading } from '../../components/page.tsx'
 import { href } from '../../router/location.ts'
@@ -11,7 +10,7 @@ type SecurityData = GetData<'/api/security'>
 
 /** The authentication and the policy in force, and a tester of the policy. */
 export function Security({ place }: ScreenProps) {
-  const { data, error, loading } = useData('security', (signal) => get('/api/security', {}, signal), 10_000)
+  const { data, error, loading } = useRoute('/api/security', {}, 10_000)
   return (
     <Page
       title="Security"

@@ -1,8 +1,7 @@
 import { useState } from 'preact/hooks'
 
-import { get } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Segments } from '../../components/fields.tsx'
 import { Empty, ErrorOf, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
@@ -11,7 +10,7 @@ import { plural, TYPE_NAMES, UserCode, UserText, visible } from '../../component
 /** The routing table as a picture or as a table. */
 export function Routing() {
   const [view, setView] = useState<'picture' | 'table'>('picture')
-  const { data, error } = useData('routing', (signal) => get('/api/routing', {}, signal), 30_000)
+  const { data, error } = useRoute('/api/routing', {}, 30_000)
   const rules = data?.rules ?? []
   return (
     <Panel

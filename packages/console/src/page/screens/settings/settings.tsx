@@ -1,8 +1,7 @@
 import { useMemo } from 'preact/hooks'
 
 import type { GetData } from '../../api/client.ts'
-import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { count, hasText, InlineCode, UserCode, UserText } from '../../components/values.tsx'
 import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Search, Segments } from '../../components/fields.tsx'
@@ -19,7 +18,7 @@ type Setting = GetData<'/api/settings'>['items'][number]
 export function Settings({ place }: ScreenProps) {
   const { search = '', show } = place.query
   const all = show !== 'changed'
-  const { data, error, loading } = useData('settings', (signal) => get('/api/settings', {}, signal), 30_000)
+  const { data, error, loading } = useRoute('/api/settings', {}, 30_000)
   const groups = useMemo(() => groupsOf(data?.items ?? [], search, all), [data, search, all])
   const changed = data?.items.filter(({ origin }) => origin !== 'default').length
   return (

@@ -1,8 +1,8 @@
 import { useState } from 'preact/hooks'
 
-import { act, get } from '../../api/client.ts'
+import { act } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Confirm, Dialog } from '../../components/dialog.tsx'
 import { Empty, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
@@ -21,11 +21,7 @@ interface StreamsProps {
 export function Streams({ query, selected }: StreamsProps) {
   const [ending, setEnding] = useState<ListedStream>()
   const mayEnd = useMay('ReadWrite')
-  const { data, error, loading, refresh } = useData(
-    'streams',
-    (signal) => get('/api/streams', { limit: 1_000 }, signal),
-    2_000,
-  )
+  const { data, error, loading, refresh } = useRoute('/api/streams', { limit: 1_000 }, 2_000)
   return (
     <Panel title="Streams of agents" note={data && `${count(data.items.length)}, of this node`}>
       <Reading of={{ error, loading }} />

@@ -1,5 +1,4 @@
-import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/fields.tsx'
 import { hasText, plural, UserText } from '../../components/values.tsx'
@@ -12,7 +11,7 @@ import './tools.css'
 export function Tools({ place }: ScreenProps) {
   const [, name] = place.path
   const { search = '' } = place.query
-  const { data, error, loading } = useData('tools', (signal) => get('/api/tools', {}, signal))
+  const { data, error, loading } = useRoute('/api/tools', {})
   const tools = data?.items ?? []
   const shown = tools.filter((tool) => hasText(search, `${tool.name} ${tool.title}`))
   const tool = tools.find((one) => one.name === name)

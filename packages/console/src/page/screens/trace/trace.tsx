@@ -1,9 +1,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 
-import { get } from '../../api/client.ts'
 import type { GetData, GetQuery } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { Field, Select, TextField } from '../../components/fields.tsx'
 import { Empty, Page, Panel, Reading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
@@ -90,11 +89,7 @@ function Answer({ query }: { readonly query: Query }) {
 }
 
 function Found({ question }: { readonly question: GetQuery<'/api/trace'> }) {
-  const { data, error, loading } = useData(
-    `trace ${JSON.stringify(question)}`,
-    (signal) => get('/api/trace', question, signal),
-    5_000,
-  )
+  const { data, error, loading } = useRoute('/api/trace', question, 5_000)
   const [announced, setAnnounced] = useState('')
   useEffect(() => {
     if (data) setAnnounced(summaryOf(data))

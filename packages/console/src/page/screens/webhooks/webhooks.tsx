@@ -1,6 +1,6 @@
 import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
-import { useData } from '../../api/use-data.ts'
+import { useRoute } from '../../api/use-data.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { ChannelLink, hasText, plural, UserText } from '../../components/values.tsx'
 import { Empty, Page, Reading } from '../../components/page.tsx'
@@ -75,7 +75,7 @@ function matches({ id, channel, endpoint_host: host, owner }: Listed, search: st
 
 /** Tells a server without subscriptions from one whose webhooks are turned off. */
 function None() {
-  const { data } = useData('webhooks setting', (signal) => get('/api/settings', {}, signal))
+  const { data } = useRoute('/api/settings', {})
   if (data === undefined) return null
   const isOn = data.items.find(({ key }) => key === 'webhooks.enable')?.value === true
   return isOn ? (
