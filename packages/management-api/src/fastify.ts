@@ -126,7 +126,7 @@ class ManagementEndpoint {
     const { maxBodyBytes = DEFAULT_MAX_BODY_BYTES, maxWaitMs = 170_000 } = this.#options
     const surface = this.#surface
     readNoBodies(app)
-    // The surface answers the errors of its own routes.
+    // The surface answers errors on its routes.
     app.setErrorHandler((error, request, reply) => {
       surface.failed(error, request.raw)
       return sendFailure(reply, toManagementError(error))

@@ -10,7 +10,7 @@ interface RawAnswer {
   readonly text: string
 }
 
-/** A TCP connection for what an HTTP client cannot do: half requests, resets, pipelining. It closes with the running test. */
+/** A TCP connection for tests beyond an HTTP client: half requests, resets, pipelining. It closes with the running test. */
 export class RawConnection {
   readonly socket: Socket
   /** Resolves when the connection is closed. */

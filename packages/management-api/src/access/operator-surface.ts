@@ -172,7 +172,7 @@ export class ManagementExchange extends HttpExchange {
     if (refusal.reason === 'unauthenticated') {
       this.#audit.authenticationFailed(addressOf(this.request) ?? '', 'management')
     }
-    // An admitted request is refused for its body, the rest of which nobody reads.
+    // An admitted request is refused for its body, the rest of which stays unread.
     if (this.hold !== undefined) this.#reply.header('connection', 'close')
     this.#fail(managementRefusal(refusal))
   }
