@@ -1,6 +1,61 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import uPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
+
+import { rangeOf, RANGES, spanOf, timesOf } from '../api/use-history.ts'
+import type { HistoryData, HistoryRange } from '../api/use-history.ts'
+import { setQuery, usePlace } from '../router/location.ts'
+import { Segments } from './fields.tsx'
+import { Empty } from './page.tsx'
+import { span } from './values.tsx'
+
+/** Returns the time span that the operator chose; it is in the place. */
+export function useRange(): HistoryRange {
+  return rangeOf(usePlace().query['range'])
+}
+
+/** The choice of the time span. */
+export function RangeChoice() {
+  return (
+    <Segments
+      label="Time span of the plots"
+      value={useRange()}
+      options={RANGES}
+      onChange={(range) => setQuery({ range })}
+    />
+  )
+}
+
+/** What one plot shows of a history. */
+export type HistoryPlot = Omit<PlotProps, 'times' | 'spanMs'>
+
+interface HistoryPlotsProps {
+  readonly history: HistoryData
+  /** Returns the plots; none while the node knows nothing of the subject. */
+  readonly plotsOf: (history: HistoryData) => readonly HistoryPlot[]
+  /** Stands in place of no plots. @default nothing */
+  readonly empty?: string
+}
+
+/** Plots of a history with one time axis. */
+export function HistoryPlots({ history, plotsOf, empty }: HistoryPlotsProps) {
+  const range = useRange()
+  const times = useMemo(() => timesOf(history), [history])
+  const plots = useMemo(() => plotsOf(history), [history])
+  if (plots.length === 0) return <Empty>{empty}</Empty>
+  return (
+    <div class="grid">
+      {plots.map((plot) => (
+        <Plot key={plot.title} {...plot} times={times} spanMs={spanOf(range, history)} />
+      ))}
+    </div>
+  )
+}
+
+/** Writes a duration of the history, which is in seconds. */
+export function secondsSpan(seconds: number): string {
+  return span(seconds * 1_000)
+}
 
 /** A line of a plot. */
 export interface Line {
@@ -8,22 +63,22 @@ export interface Line {
   readonly values: readonly (number | null)[]
 }
 
-export interface PlotProps {
+interface PlotProps {
   readonly title: string
   /** The times of the values, in ms since the epoch. */
   readonly times: readonly number[]
   readonly lines: readonly Line[]
   /** Writes a value for the axis and for the reader. */
   readonly format: (value: number) => string
-  /** The length of the time axis, in ms. @default the time of the values */
-  readonly spanMs?: number | undefined
+  /** The length of the time axis, in ms. */
+  readonly spanMs: number
   /** The lines of the grid: at whole numbers for counts, at powers of two for sizes. @default any */
   readonly grid?: Grid
-  /** In px. @default 150 */
-  readonly height?: number
 }
 
 type Grid = 'any' | 'whole' | 'binary'
+
+const HEIGHT_PX = 150
 
 const STROKES = ['--plot-1', '--plot-2', '--plot-3', '--plot-4', '--plot-5'] as const
 /** Lines differ by more than color. */
@@ -32,7 +87,7 @@ const DASHES: readonly number[][] = [[], [6, 3], [2, 3], [10, 3, 2, 3], [1, 5]]
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
 /** A plot of values over time. Its caption has the last values as text. */
-export function Plot({ title, times, lines, format, spanMs, grid = 'any', height = 150 }: PlotProps) {
+function Plot({ title, times, lines, format, spanMs, grid = 'any' }: PlotProps) {
   const frame = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot>(undefined)
   const scheme = useDark()
@@ -47,7 +102,6 @@ export function Plot({ title, times, lines, format, spanMs, grid = 'any', height
     const options = optionsOf({
       labels: labels.split('\n'),
       grid,
-      height,
       format: (value) => latest.current.format(value),
       spanMs: () => latest.current.spanMs,
       onCursor: setAt,
@@ -56,7 +110,7 @@ export function Plot({ title, times, lines, format, spanMs, grid = 'any', height
     plot.current = made
     const sized = new ResizeObserver(([entry]) => {
       const width = Math.floor(entry?.contentRect.width ?? 0)
-      if (width > 0) made.setSize({ width, height })
+      if (width > 0) made.setSize({ width, height: HEIGHT_PX })
     })
     sized.observe(element)
     return () => {
@@ -64,7 +118,7 @@ export function Plot({ title, times, lines, format, spanMs, grid = 'any', height
       made.destroy()
       plot.current = undefined
     }
-  }, [labels, height, grid, scheme])
+  }, [labels, grid, scheme])
   useEffect(() => plot.current?.setData(latest.current.data), [times, lines])
   const shown = at ?? times.length - 1
   return (
@@ -81,7 +135,7 @@ export function Plot({ title, times, lines, format, spanMs, grid = 'any', height
           )
         })}
       </figcaption>
-      <div ref={frame} class="plot-frame" style={{ height: `${height}px` }} aria-hidden="true" />
+      <div ref={frame} class="plot-frame" style={{ height: `${HEIGHT_PX}px` }} aria-hidden="true" />
     </figure>
   )
 }
@@ -109,9 +163,8 @@ function color(property: string): string {
 interface PlotParts {
   readonly labels: readonly string[]
   readonly grid: Grid
-  readonly height: number
   readonly format: (value: number) => string
-  readonly spanMs: () => number | undefined
+  readonly spanMs: () => number
   readonly onCursor: (index: number | null) => void
 }
 
@@ -131,19 +184,19 @@ const DISTANCES: Readonly<Record<Grid, { readonly incrs?: number[] }>> = {
   binary: { incrs: POWERS_OF_TWO },
 }
 
-function optionsOf({ labels, grid, height, format, spanMs, onCursor }: PlotParts): uPlot.Options {
+function optionsOf({ labels, grid, format, spanMs, onCursor }: PlotParts): uPlot.Options {
   const text = color('--muted')
   const line = { stroke: color('--line'), width: 1 }
   const font = '11px system-ui, sans-serif'
   return {
     width: 300,
-    height,
+    height: HEIGHT_PX,
     legend: { show: false },
     padding: [8, 18, 0, 0],
     cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } },
     hooks: { setCursor: [({ cursor }) => onCursor(cursor.idx ?? null)] },
     scales: {
-      x: { range: (_plot, min, max) => [spanMs() === undefined ? min : max - (spanMs() ?? 0) / 1_000, max] },
+      x: { range: (_plot, _min, max) => [max - spanMs() / 1_000, max] },
       y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.1 : 1] },
     },
     axes: [

@@ -1,8 +1,7 @@
 import type { HistoryData } from '../../api/use-history.ts'
 import { perSecond, sumOf, total } from '../../api/use-history.ts'
-import { secondsSpan } from '../../components/history-plots.tsx'
-import type { HistoryPlot } from '../../components/history-plots.tsx'
-import type { Line } from '../../components/plot.tsx'
+import { secondsSpan } from '../../components/plot.tsx'
+import type { HistoryPlot, Line } from '../../components/plot.tsx'
 import { bytes, count, rate } from '../../components/values.tsx'
 
 /** The most error codes in the plot; the others are one line. */
