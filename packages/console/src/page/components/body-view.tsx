@@ -1,7 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useMemo, useState } from 'preact/hooks'
 
-import { Segments } from './fields.tsx'
+import { Segments } from './controls.tsx'
 import { saveFile } from './save-and-copy.tsx'
 import { bytes, UserCode, visible } from './values.tsx'
 

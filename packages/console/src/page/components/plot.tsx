@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css'
 import { rangeOf, RANGES, spanOf, timesOf } from '../api/use-history.ts'
 import type { HistoryData, HistoryRange } from '../api/use-history.ts'
 import { setQuery, usePlace } from '../router/location.ts'
-import { Segments } from './fields.tsx'
+import { Segments } from './controls.tsx'
 import { Empty } from './page.tsx'
 import { span } from './values.tsx'
 

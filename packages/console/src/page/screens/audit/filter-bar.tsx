@@ -1,4 +1,4 @@
-import { Search, Select } from '../../components/fields.tsx'
+import { Search, Select } from '../../components/controls.tsx'
 import type { AuditFilters } from './read-audit.tsx'
 
 type Query = Readonly<Record<string, string | undefined>>

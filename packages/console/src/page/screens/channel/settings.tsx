@@ -1,7 +1,7 @@
 import { act } from '../../api/client.ts'
 import type { GetData } from '../../api/client.ts'
 import { useData, useRoute } from '../../api/use-data.ts'
-import { Confirm } from '../../components/dialog.tsx'
+import { Confirm } from '../../components/dialog-form.tsx'
 import { ErrorOf, Facts, notify, Panel, Reading } from '../../components/page.tsx'
 import { bytes, count, plural, span, TYPE_NAMES } from '../../components/values.tsx'
 import type { ChannelType } from '../../components/values.tsx'

@@ -1,7 +1,7 @@
 import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Page, Reading } from '../../components/page.tsx'
-import { Search } from '../../components/fields.tsx'
+import { Search } from '../../components/controls.tsx'
 import { UserText } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { href, setQuery } from '../../router/location.ts'

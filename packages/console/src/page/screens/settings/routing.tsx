@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 
 import type { GetData } from '../../api/client.ts'
 import { useRoute } from '../../api/use-data.ts'
-import { Segments } from '../../components/fields.tsx'
+import { Segments } from '../../components/controls.tsx'
 import { Empty, ErrorOf, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import { plural, TYPE_NAMES, UserCode, UserText, visible } from '../../components/values.tsx'

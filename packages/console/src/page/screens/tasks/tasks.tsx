@@ -1,7 +1,7 @@
 import { get } from '../../api/client.ts'
 import { usePages } from '../../api/use-pages.ts'
 import { Page, Panel, Reading } from '../../components/page.tsx'
-import { Segments } from '../../components/fields.tsx'
+import { Segments } from '../../components/controls.tsx'
 import { count } from '../../components/values.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href, setQuery } from '../../router/location.ts'

@@ -1,6 +1,6 @@
 import { useRoute } from '../../api/use-data.ts'
 import { Empty, Page, Reading } from '../../components/page.tsx'
-import { Search } from '../../components/fields.tsx'
+import { Search } from '../../components/controls.tsx'
 import { hasText, plural, UserText } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'

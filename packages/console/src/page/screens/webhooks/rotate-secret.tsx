@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
 
 import { act } from '../../api/client.ts'
-import { ActionForm, Dialog } from '../../components/dialog.tsx'
+import { ActionForm } from '../../components/dialog-form.tsx'
+import { Dialog } from '../../components/dialog.tsx'
 import { Field } from '../../components/fields.tsx'
 import { CopyButton } from '../../components/save-and-copy.tsx'
 import { Time } from '../../components/values.tsx'
