@@ -67,7 +67,7 @@ interface FurtherOptions<Item, Cursor> {
   /** The first page, which the screen keeps current; undefined before its first answer. */
   readonly first: PageOf<Item, Cursor> | undefined
   readonly load: (cursor: Cursor, signal: AbortSignal) => Promise<PageOf<Item, Cursor>>
-  /** The identity of an item: an item that is in the first page by now is not listed again. */
+  /** Returns the identity of an item. An item that has come to the first page is not listed again. */
   readonly idOf: (item: Item) => unknown
   readonly onError: (error: ApiError) => void
 }
