@@ -22,7 +22,7 @@ export function success(data: unknown): ResponseEnvelope {
   return { error: false, error_string: '', data }
 }
 
-export function failure({ code, message, details }: ManagementError): ResponseEnvelope {
+function failure({ code, message, details }: ManagementError): ResponseEnvelope {
   return { error: true, error_string: message, data: code === 'NOT_READY' ? null : { code, ...details } }
 }
 
