@@ -1,7 +1,10 @@
+import type { ServerResponse } from 'node:http'
+
 import { until } from '@signalbox/testkit/until'
 import { describe, expect, test } from 'vitest'
 
 import { resolveLimits } from '../../src/stream/limits.ts'
+import { decodeFrame, streamChannel } from '../../src/stream/link/messages.ts'
 import { StreamTimer } from '../../src/stream/stream-timer.ts'
 import type { AgentBehavior } from './agent.ts'
 import { answering, beginStream, resultEvent, startAgent, taskEvent } from './agent.ts'
@@ -168,6 +171,28 @@ describe('A9 - idle streams and refusals', () => {
     await until(() => agent.open() === 0 && agent.cancelled.length === 1 && host.active() === 0)
     expect(host.ends).toEqual([{ outcome: 'error', errorCode: -32001 }])
     expect(agent.cancelled).toEqual(host.streamIds)
+  })
+
+  test('A9 - a heartbeat says that the agent lives for a comment, not for an event before it', async () => {
+    const begun = Promise.withResolvers<ServerResponse>()
+    const agent = await startAgent((response) => begun.resolve(beginStream(response)))
+    const host = await openHost(agent.url, { limits: { heartbeatMs: 50 } })
+    const client = await StreamClient.open(host.base)
+    const beats: boolean[] = []
+    const subscription = await host.system.events.subscribe(streamChannel(host.streamIds[0] ?? ''), {}, (message) => {
+      const received = decodeFrame(message)
+      if (received?.kind === 'heartbeat') beats.push(received.alive)
+      else beats.length = 0
+    })
+    const response = await begun.promise
+    response.write(taskEvent('status', 1))
+    await client.seen(1)
+    await until(() => beats.length >= 2)
+    expect(beats.slice(0, 2)).toEqual([false, false])
+    response.write(': working\n\n')
+    await until(() => beats.includes(true))
+    await subscription.close()
+    client.cut()
   })
 
   test('SVC-3 - keepalive comments are sent at a fixed interval', async () => {

@@ -207,6 +207,8 @@ export class LinkSender implements BudgetWaiter {
     this.#inTransit.push(size)
     this.#inTransitBytes += size
     this.#nextBeat = performance.now() + limits.heartbeatMs
+    // The frame itself shows that the agent lives.
+    this.#agentHeard = false
     this.#publish(
       encodeFrame({
         number: ++this.#sent,
