@@ -331,6 +331,11 @@ test('options - another value is refused with its field and the allowed values',
   for (const a2a of [null, [], 'auto', 7]) expect(await problems(a2a)).toEqual([['a2a', 'an object']])
 })
 
+test('options - credentials beside a2a are refused without being shown: everybody may read a card', async () => {
+  const refusal = validateCard(with_({ credentials: { bearer: 'secret-1' } }), anywhere)
+  await expect(refusal).rejects.toThrow(/^((?!secret-1).)*it must be in a2a, as a2a\.credentials((?!secret-1).)*$/)
+})
+
 test('options - a card without them, or with values of an earlier version, has the defaults', () => {
   for (const a2a of [undefined, null, 'x', {}, { wire: '9', v03: 'no' }]) {
     expect(agentOptions({ a2a })).toEqual({ wire: 'auto', v03: true, liveness: 'heartbeat' })

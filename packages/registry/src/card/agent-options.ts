@@ -47,7 +47,18 @@ export function agentOptions(card: { readonly [field: string]: unknown }): Agent
  * registered earlier stay readable.
  */
 export function optionProblems(card: unknown): readonly CardProblem[] {
-  if (!isJsonObject(card) || card['a2a'] === undefined) return []
+  if (!isJsonObject(card)) return []
+  return [...misplacedCredentials(card), ...problemsOfOptions(card)]
+}
+
+/** Everybody may read a member that the registry does not know, so secrets must not be one. */
+function misplacedCredentials(card: JsonObject): readonly CardProblem[] {
+  if (card['credentials'] === undefined) return []
+  return [{ field: 'credentials', given: 'a member of the card itself', allowed: 'in a2a, as a2a.credentials' }]
+}
+
+function problemsOfOptions(card: JsonObject): readonly CardProblem[] {
+  if (card['a2a'] === undefined) return []
   const options = card['a2a']
   if (!isJsonObject(options)) return [{ field: 'a2a', given: shown(options), allowed: 'an object' }]
   return Object.entries(options).flatMap(([name, value]): readonly CardProblem[] => {
