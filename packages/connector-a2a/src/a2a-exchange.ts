@@ -1,14 +1,15 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome } from '@signalbox/http-kit'
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome, Steps } from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import {
   jsonRpcErrorText,
   JsonRpcExchange,
   LARGE_BODY_BYTES,
+  onOneLine,
   SSE_HEADERS,
-  successText,
   TextParts,
 } from '@signalbox/http-kit/internal'
 
@@ -40,6 +41,17 @@ export interface ErrorAnswer {
   readonly text: string
 }
 
+/** The texts before and after another. */
+type Frame = readonly [before: string, after: string]
+
+const NO_FRAME: Frame = ['', '']
+
+/** Returns a text in UTF-8 in its frame. A long text stays bytes. */
+function framed([before, after]: Frame, text: Uint8Array): string | TextParts {
+  if (text.byteLength > LARGE_BODY_BYTES) return new TextParts().add(before).add(text).add(after)
+  return `${before}${decodeText(text) ?? ''}${after}`
+}
+
 /** One HTTP request to an agent, and its one answer. */
 export class A2aExchange extends JsonRpcExchange {
   /** The agent's id as a metric label; `unknown` until the agent is found. */
@@ -67,20 +79,21 @@ export class A2aExchange extends JsonRpcExchange {
   }
 
   /**
-   * Answers with a result. `id` and `result` are JSON source text and are sent unchanged.
+   * Answers with a result, a piece of work at a time. `id` and `result` are JSON source text and are sent unchanged,
+   * but for the line ends in an event.
    * @param headers Headers of the agent's answer
    */
-  succeed(id: string, result: string, headers?: OutgoingHttpHeaders): void {
-    const text = this.resultText(id, result)
-    if (this.official?.streams === true) this.#event(text, headers)
-    else this.#json(200, text, headers)
+  *succeed(id: string, result: Uint8Array, headers?: OutgoingHttpHeaders): Steps<void> {
+    const frame = this.resultFrame(id)
+    if (this.official?.streams === true) this.#event(framed(frame, yield* onOneLine(result)), headers)
+    else this.#json(200, framed(frame, result), headers)
     this.finished('success')
   }
 
-  /** Answers with the agent's own error, JSON source text that is sent unchanged. */
-  failAsAgent(id: string, error: string, headers?: OutgoingHttpHeaders): void {
+  /** Answers with the agent's own error, JSON source text, as {@link succeed} does with a result. */
+  *failAsAgent(id: string, error: string, headers?: OutgoingHttpHeaders): Steps<void> {
     const { status, text } = this.agentErrorAnswer(id, error)
-    if (this.#errorsAreEvents) this.#event(text, headers)
+    if (this.#errorsAreEvents) this.#event(framed(NO_FRAME, yield* onOneLine(encodeText(text))), headers)
     else this.#json(status, text, headers)
     this.finished('error', AGENTS_OWN)
   }
@@ -124,9 +137,9 @@ export class A2aExchange extends JsonRpcExchange {
     if (problem !== undefined) throw problem
   }
 
-  /** Returns a result in the caller's binding of A2A. `id` and `result` are JSON source text. */
-  protected resultText(id: string, result: string): string {
-    return successText(id, result)
+  /** Returns the text around a result in the caller's binding of A2A. `id` is JSON source text. */
+  protected resultFrame(id: string): Frame {
+    return [`{"jsonrpc":"2.0","id":${id},"result":`, '}']
   }
 
   /** Returns the agent's own error, JSON source text, in the caller's binding of A2A. */
@@ -194,12 +207,12 @@ export class A2aExchange extends JsonRpcExchange {
     return this.official?.streams === true && this.official.version === '0.3'
   }
 
-  /** Answers with a stream of one event. */
-  #event(text: string, moreHeaders?: OutgoingHttpHeaders): void {
+  /** Answers with a stream of one event, which is one line. */
+  #event(line: string | TextParts, moreHeaders?: OutgoingHttpHeaders): void {
     if (!this.begin() || this.abandoned) return
-    // JSON text has line ends only between its tokens, and an event is one line.
-    const line = text.replaceAll(/[\r\n]/g, ' ')
-    this.send(200, { ...this.moreHeaders, ...moreHeaders, ...SSE_HEADERS }, `data: ${line}\n\n`)
+    const headers = { ...this.moreHeaders, ...moreHeaders, ...SSE_HEADERS }
+    if (typeof line === 'string') this.send(200, headers, `data: ${line}\n\n`)
+    else this.sendLong(200, headers, new TextParts().add('data: ').add(line).add('\n\n'))
   }
 
   /** Answers with a status and no body. */
@@ -223,11 +236,12 @@ export class A2aExchange extends JsonRpcExchange {
     this.#onFinished({ agentId, method, status, errorCode, seconds, firstByteSeconds: firstByteSeconds ?? seconds })
   }
 
-  #json(status: number, text: string, moreHeaders?: OutgoingHttpHeaders): void {
+  #json(status: number, text: string | TextParts, moreHeaders?: OutgoingHttpHeaders): void {
     if (!this.begin() || this.abandoned) return
     const headers = this.#headers(moreHeaders)
     // The bytes of the reply count for the caller until the answer is written.
-    if (text.length > LARGE_BODY_BYTES) this.sendLong(status, headers, TextParts.of(text))
+    if (typeof text !== 'string') this.sendLong(status, headers, text)
+    else if (text.length > LARGE_BODY_BYTES) this.sendLong(status, headers, TextParts.of(text))
     else this.send(status, headers, text)
   }
 

@@ -7,6 +7,7 @@ import { AgentAddressPolicy } from '@signalbox/registry'
 import { until } from '@signalbox/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 
+import { agentAnswer } from '../src/gateway/call-protocol.ts'
 import type { AgentReply } from '../src/requests/agent-reply.ts'
 import type { Script, ScriptedAgent } from './agents.ts'
 import { always, echo, hang, json, result, startAgent } from './agents.ts'
@@ -366,4 +367,17 @@ test('A14 - metrics: hooks that throw affect no request', async () => {
   await host.register('agent-1', agent.url)
   expect(await host.call('agent-1')).toMatchObject({ result: 1 })
   await until(() => host.connector.inFlight('agent-1') === 0)
+})
+
+test('A10 - a large reply is read a piece at a time, whether it is one string or many values', () => {
+  for (const result of [JSON.stringify('x'.repeat(10_000_000)), `[${'1000000000,'.repeat(900_000)}0]`]) {
+    const body = Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${result}}`)
+    const steps = agentAnswer('agent-1', { executed: true, error: '', status: 200, body })
+    let pieces = 0
+    let step = steps.next()
+    for (; step.done !== true; step = steps.next()) pieces++
+    expect(pieces).toBeGreaterThan(10)
+    const said = 'result' in step.value ? Buffer.from(step.value.result).toString() : ''
+    expect(said === result).toBe(true)
+  }
 })

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { AgentDirectory } from '@signalbox/broker-core/ports'
+import { agentOutcome } from '../src/tools/agent-call.ts'
 import type { AgentAnswer, AgentRequest } from './agent-directory.ts'
 import { TestAgentDirectory, GATEWAY_TIMEOUT_BUFFER_MS } from './agent-directory.ts'
 import type { ToolBench } from './tool-bench.ts'
@@ -363,4 +364,9 @@ describe('tools - agent_info', () => {
       expect(text).toMatch(/^AGENT_NOT_FOUND: .*agent_list/)
     }
   })
+})
+
+test('Pages - a large reply of an agent is read a piece at a time', () => {
+  const body = Buffer.from(`{"jsonrpc":"2.0","id":1,"result":${JSON.stringify('x'.repeat(10_000_000))}}`)
+  expect([...agentOutcome('weather', { executed: true, error: '', status: 200, body })].length).toBeGreaterThan(10)
 })

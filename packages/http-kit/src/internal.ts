@@ -22,6 +22,7 @@ export {
   idKey,
   internalError,
   isIdText,
+  isJsonRpc,
   jsonRpcErrorText,
   readRequestHead,
   readRequestId,
@@ -29,6 +30,8 @@ export {
   successText,
 } from './json/json-rpc.ts'
 export type { RequestHead, ScannedMessage } from './json/json-rpc.ts'
+export { checkJson, onOneLine, outlineOf, trimmedJson } from './json/check-json.ts'
+export type { CheckedJson, MemberBytes } from './json/check-json.ts'
 export {
   canonicalJson,
   isJsonObject,

@@ -1,8 +1,18 @@
 import { Buffer } from 'node:buffer'
 
 import { decodeText, isBrokerError } from '@signalbox/broker-core'
+import type { Steps } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { internalError, isJsonObject, memberText, parseJson } from '@signalbox/http-kit/internal'
+import type { MemberBytes } from '@signalbox/http-kit/internal'
+import {
+  checkJson,
+  internalError,
+  isJsonObject,
+  isJsonRpc,
+  memberText,
+  readJson,
+  trimmedJson,
+} from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
@@ -20,8 +30,8 @@ export interface CallProtocol {
    * Returns the error for a failed Query, or undefined if the error is not one of the broker's.
    */
   queryFailure(agentId: string, error: unknown): JsonRpcError | undefined
-  /** Answers with the agent's reply. Call it only for replies that opened no stream. */
-  answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): void
+  /** Answers with the agent's reply, a piece of work at a time. Call it only for replies that opened no stream. */
+  answer(exchange: A2aExchange, agentId: string, id: string | undefined, reply: AgentReply): Steps<void>
   /** Returns the encoder of the errors that end a stream; undefined for that of the gateway's own events. */
   streamFailures(id: string | undefined): FailureEncoder | undefined
 }
@@ -30,10 +40,10 @@ export interface CallProtocol {
 export const DIALECT: CallProtocol = {
   notFound: agentNotFound,
   queryFailure: (_agentId, error) => queryFailure(error),
-  answer(exchange, agentId, id = 'null', reply) {
-    const said = agentAnswer(agentId, reply)
-    if ('result' in said) exchange.succeed(id, said.result)
-    else exchange.failAsAgent(id, said.error)
+  *answer(exchange, agentId, id = 'null', reply) {
+    const said = yield* agentAnswer(agentId, reply)
+    if ('result' in said) yield* exchange.succeed(id, said.result)
+    else yield* exchange.failAsAgent(id, said.error)
   },
   streamFailures: () => undefined,
 }
@@ -47,23 +57,20 @@ export const OWN_STREAM = { ...DIALECT, wire: { version: '0.3', answer: 'events'
 /** The most bytes of a refusal's body that the caller gets. */
 const MAX_SHOWN_BYTES = 65_536
 
-const NO_TEXT = { problem: 'not valid UTF-8' }
-
 /**
  * Returns the answer that a reply means, by the first row of decision 0010's table that matches.
  * The agent's result or error is a slice of its response, byte for byte.
  * @throws JsonRpcError for every outcome that the gateway answers with its own error
  */
-export function agentAnswer(agentId: string, reply: AgentReply): AgentAnswer {
+export function* agentAnswer(agentId: string, reply: AgentReply): Steps<AgentAnswer> {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
-  const text = decodeText(reply.body)
-  const json = text === undefined ? NO_TEXT : parseJson(text, ANY_KEYS)
-  const said = text !== undefined && 'value' in json ? rpcAnswer(text, json.value, isSuccess(reply)) : undefined
+  const json = yield* checkJson(reply.body, ANY_KEYS)
+  const said = 'members' in json ? rpcAnswer(json.members, isSuccess(reply)) : undefined
   if (said === 'invalid') throw invalidResponse()
   if (said !== undefined) return said
   if (!isSuccess(reply)) throw refused(reply)
-  if (text === undefined || 'problem' in json) throw invalidResponse()
-  return { result: text.trim() }
+  if ('problem' in json) throw invalidResponse()
+  return { result: trimmedJson(reply.body) }
 }
 
 function failed(agentId: string, { failure, error, status }: AgentReply): JsonRpcError {
@@ -137,22 +144,31 @@ function queryFailure(error: unknown): JsonRpcError | undefined {
   return undefined
 }
 
-/** The answer to the caller, as JSON source text: a `result`, or the agent's own `error`. */
-export type AgentAnswer = { readonly result: string } | { readonly error: string }
+/** The answer to the caller, as JSON source text: a `result` in UTF-8, or the agent's own `error`. */
+export type AgentAnswer = { readonly result: Uint8Array } | { readonly error: string }
 
 /**
  * Returns the result or error of a JSON-RPC response, as slices of its text; `invalid` for an error
  * that cannot be passed on, undefined for anything else. An error counts with any HTTP status, a
  * result only with a successful one.
  */
-export function rpcAnswer(text: string, value: unknown, success: boolean): AgentAnswer | 'invalid' | undefined {
-  if (!isJsonObject(value) || value['jsonrpc'] !== '2.0') return undefined
-  const { error } = value
-  if (isRpcError(error)) return { error: memberText(text, 'error') ?? '' }
+export function rpcAnswer(members: MemberBytes, success: boolean): AgentAnswer | 'invalid' | undefined {
+  if (!isJsonRpc(members)) return undefined
+  const errorBytes = members.get('error')
+  const error = errorBytes && decodeText(errorBytes)
+  const result = members.get('result')
+  if (error !== undefined && isErrorText(error)) return { error }
   if (!success) return undefined
   // A malformed error cannot be passed on, but it is not a success either.
-  if (error !== undefined && error !== null) return 'invalid'
-  return Object.hasOwn(value, 'result') ? { result: memberText(text, 'result') ?? '' } : undefined
+  if (error !== undefined && error !== 'null') return 'invalid'
+  return result === undefined ? undefined : { result }
+}
+
+/** Returns true for the source text of a JSON-RPC error. */
+function isErrorText(text: string): boolean {
+  if (!text.startsWith('{')) return false
+  const code = readJson(memberText(text, 'code') ?? '')?.value
+  return Number.isInteger(code) && memberText(text, 'message')?.startsWith('"') === true
 }
 
 /** Returns true for a JSON-RPC error: its code is an integer and its message is a string. */

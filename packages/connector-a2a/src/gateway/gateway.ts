@@ -1,11 +1,12 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectionCaller, HttpRequest, JsonRpcNotification } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { hopsOf, InFlight, internalError, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
+import { allSteps, hopsOf, InFlight, internalError, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import { AGENTS_OWN } from '../a2a-exchange.ts'
 import type { A2aRequestEvent, AgentLookup } from '../options.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
 import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
 import type { OpenedStream, PipeOptions } from '../stream/caller-stream.ts'
 import { openStream } from '../stream/caller-stream.ts'
@@ -72,12 +73,22 @@ export class Gateway {
       exchange.agentId = agentId
       const options = requestOptions(exchange, caller, timeoutMs, protocol)
       const reply = await this.#options.requests.request(agentId, body, options)
-      const answer = (): void => protocol.answer(exchange, agentId, id, reply)
-      if (reply.body.byteLength <= LARGE_BODY_BYTES) answer()
-      else await exchange.inOneTurn(answer)
+      await this.#answer(exchange, agentId, { id, protocol }, reply)
     } catch (error) {
       this.#fail(exchange, error, { agentId, id, protocol })
     }
+  }
+
+  /** Answers with a reply of an agent. A large one is read in turns with other callers. */
+  async #answer(
+    exchange: A2aExchange,
+    agentId: string,
+    { id, protocol }: Pick<Call, 'id' | 'protocol'>,
+    reply: AgentReply,
+  ): Promise<void> {
+    const steps = protocol.answer(exchange, agentId, id, reply)
+    if (reply.body.byteLength <= LARGE_BODY_BYTES) allSteps(steps)
+    else await exchange.inTurns(steps)
   }
 
   /** Forwards a notification. The caller gets 202 at once, before the outcome is known. */
@@ -97,7 +108,7 @@ export class Gateway {
       if (this.#waitingBytes > MAX_WAITING_BYTES) throw overloaded()
       const reply = await this.#options.requests.request(agentId, body, { ...options, acceptOnly: true })
       if (reply.executed) exchange.finished('success')
-      else DIALECT.answer(exchange, agentId, undefined, reply)
+      else await this.#answer(exchange, agentId, { protocol: DIALECT }, reply)
     } catch (error) {
       this.#fail(exchange, error, { agentId, protocol: DIALECT })
     } finally {
@@ -155,7 +166,7 @@ export class Gateway {
       exchange.agentId = agentId
       const opened = await this.#open(exchange, caller, agentId, call, opening)
       if ('stream' in opened) return opened
-      call.protocol.answer(exchange, agentId, call.id, opened.refused)
+      await this.#answer(exchange, agentId, call, opened.refused)
     } catch (error) {
       // A client that disconnects while it waits is no error; the agent was notified.
       if (exchange.response.destroyed) exchange.finished('success')

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle, Caller } from '@signalbox/broker-core'
+import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { ReplyBudget } from '@signalbox/broker-core/ports'
 import type { HttpResponse } from '@signalbox/http-kit'
 import type { InFlight } from '@signalbox/http-kit/internal'
+import { allSteps, onOneLine } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import { isAgentId } from '@signalbox/registry'
 
@@ -139,9 +141,11 @@ function streamed(
  */
 function whole(agentId: string, reply: AgentReply, finished: Finished): OperatorCallAnswer {
   const id = randomUUID()
-  const said = agentAnswer(agentId, reply)
+  const said = allSteps(agentAnswer(agentId, reply))
   const type = 'result' in said ? 'done' : 'error'
-  const payload = 'result' in said ? said.result : said.error
+  const source = 'result' in said ? said.result : encodeText(said.error)
+  // An event is one line.
+  const payload = decodeText(allSteps(onOneLine(source))) ?? ''
   return {
     id,
     pipeTo: (response, { headers, hold }) =>
@@ -151,8 +155,7 @@ function whole(agentId: string, reply: AgentReply, finished: Finished): Operator
           ...(hold === undefined ? {} : { hold }),
         })
         response.once('close', () => resolve({ outcome: response.writableFinished ? type : 'disconnected' }))
-        // JSON text has line ends only between its tokens, and an event is one line.
-        sse.writeText(clientEventText(id, type, payload.replaceAll(/[\r\n]/g, ' ')))
+        sse.writeText(clientEventText(id, type, payload))
         sse.end()
         finished(type === 'done' ? 'success' : 'error', type === 'done' ? undefined : AGENTS_OWN)
       }),

@@ -1,7 +1,7 @@
-import { decodeText, isBrokerError } from '@signalbox/broker-core'
-import type { JsonRpcError } from '@signalbox/http-kit'
+import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import type { JsonRpcError, Steps } from '@signalbox/http-kit'
 import { JSON_RPC_CODES } from '@signalbox/http-kit'
-import { internalError, isJsonObject, parseJson, readJson } from '@signalbox/http-kit/internal'
+import { checkJson, internalError, isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 import type { A2aExchange } from '../a2a-exchange.ts'
 import type { AgentAnswer, CallProtocol } from '../gateway/call-protocol.ts'
@@ -25,21 +25,22 @@ function protocolOf(version: WireVersion): CallProtocol {
     wire: { version, answer: 'native' },
     notFound: agentNotFound,
     queryFailure: nativeQueryFailure,
-    answer(exchange, agentId, id = 'null', reply) {
-      const said = nativeAnswer(agentId, reply)
-      if ('result' in said) exchange.succeed(id, ownCard(exchange, agentId, said.result), reply.headers)
-      else exchange.failAsAgent(id, said.error, reply.headers)
+    *answer(exchange, agentId, id = 'null', reply) {
+      const said = yield* nativeAnswer(agentId, reply)
+      if ('result' in said) yield* exchange.succeed(id, ownCard(exchange, agentId, said.result), reply.headers)
+      else yield* exchange.failAsAgent(id, said.error, reply.headers)
     },
     streamFailures: (id = 'null') => rpcFailures(id),
   }
 }
 
 /** Returns an extended card as the gateway shows it: a client uses the addresses in it. Other results are unchanged. */
-function ownCard({ official, cards, request }: A2aExchange, agentId: string, result: string): string {
+function ownCard({ official, cards, request }: A2aExchange, agentId: string, result: Uint8Array): Uint8Array {
   if (official?.method?.operation !== 'extended-card' || cards === undefined) return result
-  const card = readJson(result)?.value
+  const card = readJson(decodeText(result) ?? '')?.value
   if (!isJsonObject(card)) return result
-  return JSON.stringify(cards.extended(card, agentId, official.version === '1.0' ? '1.0' : 'both', request))
+  const version = official.version === '1.0' ? '1.0' : 'both'
+  return encodeText(JSON.stringify(cards.extended(card, agentId, version, request)))
 }
 
 const { AUTHENTICATION_FAILED, FORBIDDEN, INTERNAL_ERROR, INVALID_REQUEST } = JSON_RPC_CODES
@@ -55,14 +56,10 @@ const MAX_RETRY_SECONDS = 86_400
  * Returns the agent's result or error, a slice of its response.
  * @throws NativeError for every other outcome
  */
-function nativeAnswer(agentId: string, reply: AgentReply): AgentAnswer {
+function* nativeAnswer(agentId: string, reply: AgentReply): Steps<AgentAnswer> {
   if (reply.failure !== undefined || !reply.executed) throw failed(agentId, reply)
-  const text = decodeText(reply.body)
-  const json = text === undefined ? undefined : parseJson(text, ANY_KEYS)
-  const said =
-    text !== undefined && json !== undefined && 'value' in json
-      ? rpcAnswer(text, json.value, isSuccess(reply))
-      : undefined
+  const json = yield* checkJson(reply.body, ANY_KEYS)
+  const said = 'members' in json ? rpcAnswer(json.members, isSuccess(reply)) : undefined
   if (said === undefined || said === 'invalid') throw refusal(agentId, reply) ?? invalidResponse(agentId, reply)
   return said
 }

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
 import type { Call, HttpRequest, HttpResponse, JsonRpcError, Route, Steps, Surface } from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { allSteps, isJsonObject, jsonHeadersProblem, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
@@ -125,7 +126,9 @@ const REST_STREAM: CallProtocol = {
   streamFailures: () => REST_EVENTS,
 }
 
-/** One request of the HTTP+JSON binding, and its one errorAnswer. */
+const NO_MEMBERS = encodeText('{}')
+
+/** One request of the HTTP+JSON binding, and its one answer. */
 class RestExchange extends A2aExchange {
   readonly #method: A2aMethod
 
@@ -143,9 +146,13 @@ class RestExchange extends A2aExchange {
     this.method = methodLabel('', this.official)
   }
 
-  protected override resultText(_id: string, result: string): string {
-    // Agents errorAnswer `null` or an object without members.
-    return this.#method.operation === 'push-delete' ? '{}' : result
+  override *succeed(id: string, result: Uint8Array, headers?: OutgoingHttpHeaders): Steps<void> {
+    // Agents answer `null` or an object without members.
+    yield* super.succeed(id, this.#method.operation === 'push-delete' ? NO_MEMBERS : result, headers)
+  }
+
+  protected override resultFrame(): readonly [string, string] {
+    return ['', '']
   }
 
   protected override agentErrorAnswer(_id: string, error: string): ErrorAnswer {

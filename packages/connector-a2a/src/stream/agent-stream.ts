@@ -3,7 +3,8 @@ import type { Readable } from 'node:stream'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { ByteBudget } from '@signalbox/http-kit'
-import { fairTurns, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
+import type { Steps } from '@signalbox/http-kit'
+import { allSteps, fairTurns, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import type { ServerSentEvent } from './event-reader.ts'
 import { CHUNK_BYTES, EventReader } from './event-reader.ts'
@@ -82,7 +83,7 @@ export class AgentStream implements SenderOwner, Timed {
   readonly #account: string
   #state: State = 'opening'
   /** Reads the body; dropped with its unread bytes once the response is over. */
-  #reader: Pick<EventReader, 'feed' | 'end' | 'pendingBytes'> | undefined
+  #reader: EventReader | PlainReader | undefined
   /** Bytes read from the socket that wait until the link accepts events. */
   #rest: Buffer | undefined
   #isFlushDue = false
@@ -105,7 +106,7 @@ export class AgentStream implements SenderOwner, Timed {
     this.#held = new EventBytes(held)
     this.#reader = EVENT_STREAM.test(response.headers['content-type'] ?? '')
       ? new EventReader(resolved.maxEventBytes, (event) => this.#onEvent(event))
-      : new PlainReader(resolved.maxEventBytes, (body) => this.#push(this.#converter.plainAnswer(body)))
+      : new PlainReader(resolved.maxEventBytes)
   }
 
   /**
@@ -157,7 +158,7 @@ export class AgentStream implements SenderOwner, Timed {
     this.#rest = undefined
     if (rest !== undefined) this.#read(rest)
     else this.#count()
-    if (this.#rest === undefined) this.#conclude()
+    if (this.#rest === undefined) allSteps(this.#conclude())
     if (!this.#is('paused')) this.#response.resume()
   }
 
@@ -280,22 +281,32 @@ export class AgentStream implements SenderOwner, Timed {
     if (this.#responseEnd !== undefined || this.#state === 'delivering' || this.#state === 'over') return
     this.#responseEnd = how
     if (this.#rest !== undefined) return
-    if ((this.#reader?.pendingBytes ?? 0) <= LARGE_BODY_BYTES) this.#conclude()
-    else fairTurns.run(this.#account, () => this.#contain(() => this.#conclude()))
+    if ((this.#reader?.pendingBytes ?? 0) <= LARGE_BODY_BYTES) allSteps(this.#conclude())
+    else fairTurns.steps(this.#account, this.#conclude()).catch((error: unknown) => this.crash(error))
   }
 
-  /** Pushes the terminal event once the response is over and completely read. */
-  #conclude(): void {
+  /** Pushes the terminal event once the response is over and completely read, a piece of work at a time. */
+  *#conclude(): Steps<void> {
     if (this.#responseEnd === undefined || this.#state === 'delivering' || this.#state === 'over') return
     if (this.#state !== 'lingering') {
       // Reads the last event, also of a response that ended while it was paused.
       this.#state = 'reading'
-      if (this.#responseEnd === 'whole') this.#reader?.end()
+      if (this.#responseEnd === 'whole') yield* this.#readEnd()
       if (this.#state === 'reading') {
         this.#push(this.#responseEnd === 'whole' ? this.#converter.ended() : this.#converter.broken())
       }
     }
     this.#deliver()
+  }
+
+  *#readEnd(): Steps<void> {
+    const reader = this.#reader
+    if (reader instanceof EventReader) reader.end()
+    else if (reader !== undefined) {
+      const text = yield* this.#converter.plainAnswer(reader.body())
+      // Meanwhile the stream may have been cancelled.
+      if (this.#state === 'reading') this.#push(text)
+    }
   }
 
   /** Aborts the response, unless it is over. */
@@ -329,14 +340,11 @@ export class AgentStream implements SenderOwner, Timed {
 /** Reads a body that is no event stream. */
 class PlainReader {
   readonly #maxBytes: number
-  readonly #onBody: (body: string) => void
-  #chunks: Buffer[] = []
+  readonly #chunks: Buffer[] = []
   #bytes = 0
 
-  /** @param onBody Called with the complete body, which holds one character for each byte */
-  constructor(maxBytes: number, onBody: (body: string) => void) {
+  constructor(maxBytes: number) {
     this.#maxBytes = maxBytes
-    this.#onBody = onBody
   }
 
   /** An estimate of the memory of the body, in bytes. */
@@ -351,7 +359,8 @@ class PlainReader {
     return this.#bytes <= this.#maxBytes
   }
 
-  end(): void {
-    this.#onBody(Buffer.concat(this.#chunks).toString('latin1'))
+  /** Returns the complete body. */
+  body(): Buffer {
+    return Buffer.concat(this.#chunks)
   }
 }

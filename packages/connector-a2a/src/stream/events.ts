@@ -1,3 +1,5 @@
+import type { Steps } from '@signalbox/http-kit'
+
 import type { ServerSentEvent } from './event-reader.ts'
 import type { StreamFailure } from './failures.ts'
 import type { EndMark } from './link/messages.ts'
@@ -63,8 +65,8 @@ export interface EventConverter {
    * @default none
    */
   quiet?(now: number): ClientText | undefined
-  /** Converts the body of an answer that was no event stream. */
-  plainAnswer(body: string): ClientText
+  /** Converts the body of an answer that was no event stream, a piece of work at a time. */
+  plainAnswer(body: Uint8Array): Steps<ClientText>
   /** Returns the last text for a complete response without a terminal event. */
   ended(): ClientText
   /** Returns the last text for a response that broke off. */

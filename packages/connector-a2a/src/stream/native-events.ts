@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 
+import type { Steps } from '@signalbox/http-kit'
 import { errorText, isJsonObject, memberText } from '@signalbox/http-kit/internal'
 
 import { errorDetails, limitDetails } from '../native/errors.ts'
@@ -57,7 +58,8 @@ export class NativeEvents implements EventConverter {
   }
 
   /** @inheritdoc The gateway relays event streams only, so there is no other body. */
-  plainAnswer(): ClientText {
+  *plainAnswer(): Steps<ClientText> {
+    yield
     return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
   }
 

@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import type { JsonObject } from '@signalbox/http-kit'
-import { isJsonObject, memberText, parseJson } from '@signalbox/http-kit/internal'
+import type { JsonObject, Steps } from '@signalbox/http-kit'
+import { checkJson, isJsonObject, memberText, onOneLine, outlineOf, parseJson } from '@signalbox/http-kit/internal'
 
 import { ANY_KEYS, memberOf } from '../wire/index.ts'
 import type { ServerSentEvent } from './event-reader.ts'
@@ -58,10 +58,14 @@ export class OwnEvents implements EventConverter {
   }
 
   /** @inheritdoc An agent's plain JSON answer to `message/stream` is its one event. */
-  plainAnswer(body: string): ClientText {
-    const reading = readEvent({ event: undefined, data: body.replaceAll('\r', ' ') })
-    if (reading === undefined || reading === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
-    const { payload, type, ifEnded } = reading
+  *plainAnswer(body: Uint8Array): Steps<ClientText> {
+    const line = yield* onOneLine(body)
+    const json = yield* checkJson(line, ANY_KEYS)
+    if ('problem' in json) return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
+    const value = yield* outlineOf(json.members)
+    const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('latin1')
+    yield
+    const { payload, type, ifEnded } = readObject(undefined, { text, value })
     return this.#clientText({ type: type === 'error' || ifEnded === 'error' ? 'error' : 'done', payload })
   }
 
@@ -93,9 +97,11 @@ function readEvent({ event, data }: ServerSentEvent): Reading | 'invalid' | unde
   const source = parseData(data)
   if (source === undefined || source === 'invalid') return source
   const { text, value } = source
-  if (!isJsonObject(value)) return { type: 'message', payload: text }
-  const object = { text, value }
-  return readJsonRpc(object) ?? readNamedEvent(event, object) ?? { type: 'message', payload: text }
+  return isJsonObject(value) ? readObject(event, { text, value }) : { type: 'message', payload: text }
+}
+
+function readObject(event: string | undefined, object: SourceObject): Reading {
+  return readJsonRpc(object) ?? readNamedEvent(event, object) ?? { type: 'message', payload: object.text }
 }
 
 // Data holds one character for each byte. Clients would decode bytes that are not UTF-8 in different ways.

@@ -2,13 +2,17 @@ import { randomUUID } from 'node:crypto'
 
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { AgentDirectory, AgentReply } from '@signalbox/broker-core/ports'
+import type { Steps } from '@signalbox/http-kit'
+import type { MemberBytes } from '@signalbox/http-kit/internal'
 import {
+  allSteps,
+  checkJson,
   fairTurns,
   hopsProblem,
-  isJsonObject,
+  isJsonRpc,
   LARGE_BODY_BYTES,
   memberText,
-  parseJson,
+  trimmedJson,
 } from '@signalbox/http-kit/internal'
 
 import { agentNotFound } from './agents.ts'
@@ -61,9 +65,10 @@ export async function forward(
     )
     if (blocking || !reply.executed) {
       const held = counted(reply, context)
-      if (held.body.byteLength <= LARGE_BODY_BYTES) return agentOutcome(agentId, held)
+      const outcome = agentOutcome(agentId, held)
+      if (held.body.byteLength <= LARGE_BODY_BYTES) return allSteps(outcome)
       const { account, clientId } = context.broker.caller
-      return await fairTurns.turn(account ?? clientId, () => agentOutcome(agentId, held))
+      return await fairTurns.steps(account ?? clientId, outcome)
     }
     return confirmation(`Request accepted for agent ${JSON.stringify(agentId)}; its reply will not be returned.`, {
       agent_id: agentId,
@@ -93,13 +98,13 @@ function milliseconds(seconds: number): number {
 const MAX_SHOWN = 2048
 
 /** An agent's response may have any number of keys, and repeated keys; they are passed on. */
-const ANY_KEYS = { maxKeys: 0, uniqueKeys: false }
+const ANY_KEYS = { maxKeys: 0 }
 
 /**
  * Returns the outcome for an agent's reply: the first matching case, in the same order as on the gateway. The result
  * or error is copied from the source text of the response, so that large numbers and the order of keys are preserved.
  */
-export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
+export function* agentOutcome(agentId: string, reply: AgentReply): Steps<ToolOutcome> {
   const agent = `agent ${JSON.stringify(agentId)}`
   if (!reply.executed) {
     if (reply.error === 'agent timeout') return agentTimeout(agentId)
@@ -116,22 +121,21 @@ export function agentOutcome(agentId: string, reply: AgentReply): ToolOutcome {
     return failure(`AGENT_UNAVAILABLE: The ${agent} did not process the request: ${reply.error}. Try again later.`)
   }
   if (reply.failure === 'invalid_response') return invalidResponse(agent, responseProblem(reply.status))
-  const text = decodeText(reply.body)
-  const json = text === undefined ? { problem: 'not valid UTF-8' } : parseJson(text, ANY_KEYS)
-  const value = 'value' in json ? json.value : undefined
-  const response = isJsonObject(value) && value['jsonrpc'] === '2.0' ? value : {}
-  if (isJsonObject(response['error'])) return failure(errorText(memberText(text ?? '', 'error') ?? ''))
+  const json = yield* checkJson(reply.body, ANY_KEYS)
+  const response = 'members' in json && isJsonRpc(json.members) ? json.members : NO_MEMBERS
+  const error = decodeText(response.get('error') ?? NO_BYTES)
+  if (error?.startsWith('{') === true) return failure(errorText(error))
   if (reply.status < 200 || reply.status > 299) {
     return failure(
-      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${(text ?? '').slice(0, MAX_SHOWN)}`,
+      `AGENT_REJECTED: The ${agent} rejected the request: HTTP ${reply.status} ${(decodeText(reply.body) ?? '').slice(0, MAX_SHOWN)}`,
     )
   }
   if ('problem' in json) return invalidResponse(agent, `the body is ${json.problem}`)
-  const said = text ?? ''
-  const result = Object.hasOwn(response, 'result') ? memberText(said, 'result') : undefined
-  const source = result ?? said.trim()
-  return jsonReplyOutcome(source)
+  return jsonReplyOutcome(response.get('result') ?? trimmedJson(reply.body))
 }
+
+const NO_MEMBERS: MemberBytes = new Map()
+const NO_BYTES = new Uint8Array(0)
 
 function invalidResponse(agent: string, problem: string): ToolOutcome {
   return failure(`INVALID_RESPONSE: invalid response from ${agent}: ${problem}.`)

@@ -1,4 +1,6 @@
 import type { ChannelInfo, Tags } from '@signalbox/broker-core'
+import { decodeText } from '@signalbox/broker-core'
+import { LARGE_BODY_BYTES, TextParts } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { fitsTwice } from './answer-size.ts'
@@ -80,9 +82,12 @@ export function replyOutcome(reply: string, parts: ReplyParts): ToolOutcome {
 }
 
 /** Returns a reply that is JSON text, as {@link replyOutcome} does. */
-export function jsonReplyOutcome(reply: string): ToolOutcome {
-  const structuredContent = fitsTwice(reply) ? `{"reply":${reply}}` : BODIES_IN_TEXT
-  return { text: reply, isError: false, structuredContent }
+export function jsonReplyOutcome(reply: Uint8Array): ToolOutcome {
+  if (reply.byteLength > LARGE_BODY_BYTES) {
+    return { text: new TextParts().add(reply), isError: false, structuredContent: BODIES_IN_TEXT }
+  }
+  const text = decodeText(reply) ?? ''
+  return { text, isError: false, structuredContent: fitsTwice(text) ? `{"reply":${text}}` : BODIES_IN_TEXT }
 }
 
 const BODIES_IN_TEXT = { bodies: 'in text', note: 'The reply is large, so it is only in the text of this result.' }

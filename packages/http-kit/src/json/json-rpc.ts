@@ -1,12 +1,14 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
+import { decodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 
 import { BodyRefused, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
 import type { BodyBudget } from '../surface/body.ts'
 import { allSteps } from '../surface/fair-turns.ts'
 import type { Steps } from '../surface/fair-turns.ts'
-import { countKeys, isJsonObject, limitText, repeatedKey, scanLimits } from './json.ts'
+import { countKeys, isJsonObject, limitText, readJson, repeatedKey, scanLimits } from './json.ts'
+import type { MemberBytes } from './check-json.ts'
 import type { JsonObject } from './json.ts'
 import { scanJsonInSteps } from './scan.ts'
 import type { MemberSink } from './scan.ts'
@@ -114,6 +116,16 @@ export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Step
       return message
     },
   }
+}
+
+/** The most characters of `"2.0"` as JSON, in which each character may be an escape. */
+const MAX_VERSION_CHARACTERS = 20
+
+/** Returns `true` for the members of a JSON-RPC 2.0 message. */
+export function isJsonRpc(members: MemberBytes): boolean {
+  const version = members.get('jsonrpc')
+  if (version === undefined || version.byteLength > MAX_VERSION_CHARACTERS) return false
+  return readJson(decodeText(version) ?? '')?.value === '2.0'
 }
 
 /** The parts of a refused request that its answer depends on. */

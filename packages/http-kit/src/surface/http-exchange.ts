@@ -164,11 +164,6 @@ export abstract class HttpExchange {
     return this.#held((account) => fairTurns.steps(account, steps))
   }
 
-  /** Does dear work for the request as {@link inTurns} does, in one piece. */
-  inOneTurn<T>(work: () => T): Promise<T> {
-    return this.#held((account) => fairTurns.turn(account, work))
-  }
-
   async #held<T>(work: (account: string) => Promise<T>): Promise<T> {
     const hold = this.#hold
     hold?.retain()

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import { JsonRpcError } from '@signalbox/http-kit'
-import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
+import { allSteps, isJsonObject, readJson } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
 
 import { agentAnswer } from '../../../../packages/connector-a2a/src/gateway/call-protocol.ts'
@@ -68,10 +68,10 @@ export const agentTargets = [
     }),
     check({ status, pieces, encoding }) {
       const reply = { executed: true, error: '', status, body: Buffer.from(textOf(pieces), encoding) }
-      const answer = resultOf(() => agentAnswer('a', reply), JsonRpcError)
+      const answer = resultOf(() => allSteps(agentAnswer('a', reply)), JsonRpcError)
       // Every forwarded text becomes part of a Signalbox answer, which must stay JSON.
-      if (answer !== undefined) JSON.parse(`{"a":${'result' in answer ? answer.result : answer.error}}`)
-      JSON.parse(`{${String(resultMembers(agentOutcome('a', reply)))}}`)
+      if (answer !== undefined) JSON.parse('result' in answer ? Buffer.from(answer.result).toString() : answer.error)
+      JSON.parse(`{${String(resultMembers(allSteps(agentOutcome('a', reply))))}}`)
     },
   }),
   parserTarget({
@@ -89,7 +89,7 @@ export const agentTargets = [
     about: 'agents that answer message/stream with plain JSON',
     input: almost(agentReplyText, ...JSON_UNITS),
     check(pieces) {
-      const { text } = new OwnEvents(STREAM_ID).plainAnswer(Buffer.from(textOf(pieces)).toString('latin1'))
+      const { text } = allSteps(new OwnEvents(STREAM_ID).plainAnswer(Buffer.from(textOf(pieces))))
       assertHolds('an answer is not one event', /^event: [^\n\r]+\ndata: [^\n\r]*\n\n$/.test(text))
     },
   }),

@@ -1,5 +1,5 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import type { JsonObject } from '@signalbox/http-kit'
+import type { JsonObject, Steps } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import { isJsonObject, parseJson, readJson } from '@signalbox/http-kit/internal'
 
@@ -126,7 +126,7 @@ export class RestAgentEvents implements EventConverter {
     return this.#inner.quiet?.(now)
   }
 
-  plainAnswer(body: string): ClientText {
+  plainAnswer(body: Uint8Array): Steps<ClientText> {
     return this.#inner.plainAnswer(body)
   }
 
