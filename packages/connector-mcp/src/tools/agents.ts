@@ -1,9 +1,9 @@
 import { Buffer } from 'node:buffer'
-import { setImmediate as otherWork } from 'node:timers/promises'
 
 import type { AgentCard, AgentDirectory, AgentPage } from '@signalbox/broker-core/ports'
 import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
-import { argument, shownValue } from '@signalbox/http-kit/internal'
+import type { Steps } from '@signalbox/http-kit'
+import { argument, fairTurns, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineTool, READS } from './define-tool.ts'
@@ -94,7 +94,7 @@ const MAX_PAGE_BYTES = 4 * 1024 * 1024
 /** The most agents of later pages that are counted. */
 const MAX_COUNTED = 10_000
 
-/** Agents that are read, and bytes that are formatted, before other requests may run. */
+/** Agents that are read, and bytes that are formatted, before the turns of other callers. */
 const AT_ONCE = 50
 const BYTES_AT_ONCE = 256 * 1024
 
@@ -109,14 +109,14 @@ async function listPage(
   after: string | undefined,
   { broker, signal }: ToolContext,
 ): Promise<{ readonly summaries: readonly string[]; readonly later: LaterPages | undefined }> {
+  const { account, clientId } = broker.caller
   const summaries: string[] = []
   let bytes = 0
   let pauseAt = BYTES_AT_ONCE
   let last = after ?? ''
   let seen = after
   let leftOut = 0
-  for (;;) {
-    const cards = await agents.list({ ...filter, after: seen })
+  function* add(cards: readonly AgentCard[]): Steps<void> {
     for (const card of cards) {
       seen = card.agent_id
       if (!broker.permits('list', 'agents', seen)) continue
@@ -134,13 +134,16 @@ async function listPage(
       last = seen
       if (bytes > pauseAt) {
         pauseAt = bytes + BYTES_AT_ONCE
-        await otherWork()
+        yield
       }
     }
+  }
+  for (;;) {
+    const cards = await agents.list({ ...filter, after: seen })
+    await fairTurns.steps(account ?? clientId, add(cards))
     if (cards.length < filter.limit || leftOut === MAX_COUNTED || signal.aborted) {
       return { summaries, later: leftOut === 0 ? undefined : { cursor: last, leftOut } }
     }
-    await otherWork()
   }
 }
 

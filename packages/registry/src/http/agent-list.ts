@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer'
-import { setImmediate as otherWork } from 'node:timers/promises'
 
+import type { Steps } from '@signalbox/http-kit'
 import { compileQuery, parameterProblemsText } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
@@ -55,8 +55,9 @@ export function readListQuery(query: string): ListQuery {
 /** The maximum size of a page, in bytes. */
 const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
-/** The number of agents that are processed before other requests run. */
+/** Agents that are read, and bytes that are serialized, before other requests run. */
 const AT_ONCE = 50
+const BYTES_AT_ONCE = 256 * 1024
 
 /** A page of the list of agents. */
 interface ListPage {
@@ -67,16 +68,18 @@ interface ListPage {
 }
 
 /**
- * Serializes the cards that the caller may see, up to the requested number and the maximum size of a page.
+ * Serializes the cards that the caller may see, up to the requested number and the maximum size of a page, a piece of work
+ * at a time.
  */
-export async function listPage(
+export function* listPage(
   registry: AgentRegistry,
   { skillTags, limit, after }: ListQuery,
   visible: (agentId: string) => boolean,
-): Promise<ListPage> {
+): Steps<ListPage> {
   const texts: string[] = []
   // The brackets: two bytes, minus the comma that the last card does not have.
   let bytes = 1
+  let pauseAt = BYTES_AT_ONCE
   let last = after
   let seen = after
   for (;;) {
@@ -90,9 +93,12 @@ export async function listPage(
       if (bytes > MAX_PAGE_BYTES) return page(texts, last)
       texts.push(text)
       last = seen
+      if (bytes < pauseAt) continue
+      pauseAt = bytes + BYTES_AT_ONCE
+      yield
     }
     if (cards.length < AT_ONCE) return page(texts, undefined)
-    await otherWork()
+    yield
   }
 }
 

@@ -2,7 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import { isBrokerError } from '@signalbox/broker-core'
 import { HttpExchange } from '@signalbox/http-kit'
-import { restRefusal } from '@signalbox/http-kit/internal'
+import { LONG_TEXT_BYTES, restRefusal, TextParts } from '@signalbox/http-kit/internal'
 import type { HttpRequest, HttpResponse, Refusal } from '@signalbox/http-kit'
 
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
@@ -56,7 +56,14 @@ export class RegistryExchange extends HttpExchange {
     const printed = answer instanceof JsonAnswer
     const text = printed ? answer.text : JSON.stringify(answer)
     const headers = printed ? { ...this.#headers(), ...answer.headers } : this.#headers()
-    if (this.#claim('success')) this.send(200, headers, text)
+    if (text.length <= LONG_TEXT_BYTES) {
+      if (this.#claim('success')) this.send(200, headers, text)
+      return
+    }
+    const long = TextParts.of(text)
+    const refusal = this.chargeLong(long)
+    if (refusal !== undefined) this.refuse(refusal)
+    else if (this.#claim('success')) this.sendLong(200, headers, long)
   }
 
   /** Answers with an error, even if the body was not read. */

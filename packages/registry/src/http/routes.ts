@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { HttpRequest, Identity } from '@signalbox/http-kit'
 import { hasRole } from '@signalbox/http-kit'
-import { addressOf } from '@signalbox/http-kit/internal'
+import { addressOf, fairTurns } from '@signalbox/http-kit/internal'
 
 import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
@@ -60,10 +60,12 @@ const register: RegistryRoute = {
 const list: RegistryRoute = {
   name: 'list',
   method: 'GET',
-  async run({ registry, query, rights }) {
+  async run({ registry, query, rights, account }) {
     rights?.requireCredentials('list', 'agents')
     const visible = (agentId: string): boolean => rights === undefined || rights.permits('list', 'agents', agentId)
-    const { text, next } = await listPage(registry, readListQuery(query), visible)
+    const steps = listPage(registry, readListQuery(query), visible)
+    const first = steps.next()
+    const { text, next } = first.done === true ? first.value : await fairTurns.steps(account, steps)
     return new JsonAnswer(text, next === undefined ? {} : { Link: nextLink(query, next) })
   },
 }
