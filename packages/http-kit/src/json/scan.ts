@@ -73,10 +73,10 @@ export function scanJson(text: string, limits: ScanLimits, sink: MemberSink): Sc
   return allSteps(scanJsonInSteps(text, limits, sink))
 }
 
-/** Characters that are scanned at once: some milliseconds of work. */
-const PIECE_CHARACTERS = 1_048_576
+/** Characters that are scanned at once: up to a few milliseconds of work, for a text of many short parts. */
+const PIECE_CHARACTERS = 131_072
 
-/** Scans a text as {@link scanJson} does, with a pause after each megabyte. */
+/** Scans a text as {@link scanJson} does, with a pause after each piece. */
 export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberSink): Steps<Scan> {
   const { maxDepth, outside } = limits
   const mostKeys = most(limits.maxKeys)
@@ -333,7 +333,7 @@ export function elementTexts(arrayText: string, most = Number.POSITIVE_INFINITY)
 }
 
 /** The most commas that are parsed at once: some milliseconds of work. */
-const PIECE_COMMAS = 10_000
+const PIECE_COMMAS = 5_000
 
 /**
  * Returns `true` if a text is JSON, without building its value: a piece at a time, cut at commas. The brackets around a

@@ -34,6 +34,9 @@ const IDLE_MARGIN_MS = 1_000
 /** The time after which a connection attempt fails, in ms. The call may have ended long before. */
 const CONNECT_MS = 10_000
 
+/** The time from the first possible call until undici is loaded in advance, in ms. */
+const WARM_UP_MS = 1_000
+
 /**
  * The connections to servers that callers chose, such as agents and webhook endpoints: kept alive, in one pool for each
  * origin and account, as many as there are calls. Calls to one server never wait for another's. A pool is removed with
@@ -70,6 +73,7 @@ export class OutboundConnections {
       ...options,
       connect: proxied ?? { ...connect, allowH2: http2, lookup: addressPolicy.lookupFor(origin, account) },
     })
+    setTimeout(() => void undici(), WARM_UP_MS).unref()
   }
 
   /**
@@ -209,7 +213,10 @@ const require = createRequire(import.meta.url)
 
 let loaded: typeof Undici | undefined
 
-/** Loads undici on the first call: a server that calls nothing does not need its hundred files. */
+/**
+ * Loads undici on the first call, or shortly after the start: that blocks the event loop for a tenth of a second, which
+ * neither a start nor the callers of a busy server should wait for.
+ */
 export function undici(): typeof Undici {
   if (loaded === undefined) {
     const library: typeof Undici = require('undici')
