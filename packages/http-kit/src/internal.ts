@@ -45,7 +45,7 @@ export {
   scanLimits,
 } from './json/json.ts'
 export type { JsonLimits, JsonProblem, ParsedJson } from './json/json.ts'
-export { elementTexts, isJson, memberText, scanJson, scanJsonInSteps } from './json/scan.ts'
+export { elementTexts, memberText, scanJson, scanJsonInSteps } from './json/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json/scan.ts'
 export { NameResolver, resolveBySystem } from './names/name-resolver.ts'
 export type { NameResolverOptions } from './names/name-resolver.ts'

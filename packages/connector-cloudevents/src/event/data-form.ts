@@ -1,16 +1,13 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { decodeText } from '@signalbox/broker-core'
 import type { Steps } from '@signalbox/http-kit'
 import {
   allSteps,
-  isJson,
+  checkJson,
   LONG_TEXT_BYTES,
   LongBytes,
   MAX_JSON_DEPTH,
-  readJson,
-  scanJsonInSteps,
-  scanLimits,
+  onOneLine,
   TextParts,
 } from '@signalbox/http-kit/internal'
 
@@ -81,12 +78,12 @@ function lazily(body: Uint8Array, make: (body: Uint8Array) => Steps<string | Tex
 }
 
 function* jsonOrBase64(body: Uint8Array): Steps<string | TextParts> {
-  return (yield* bodyKind(body)) === 'json' ? jsonMember(body) : base64Member(body)
+  return (yield* bodyKind(body)) === 'json' ? yield* jsonMember(body) : base64Member(body)
 }
 
 function* membersOf(body: Uint8Array): Steps<string | TextParts> {
   const kind = yield* bodyKind(body)
-  if (kind === 'json') return jsonMember(body)
+  if (kind === 'json') return yield* jsonMember(body)
   if (kind !== 'text') return base64Member(body)
   const type = '"datacontenttype":"text/plain",'
   const data = textMember(body)
@@ -94,41 +91,27 @@ function* membersOf(body: Uint8Array): Steps<string | TextParts> {
 }
 
 /** The event adds one level around its data. */
-const LIMITS = scanLimits({ maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0 })
-const NO_MEMBERS = { member(): void {} }
-
-/** The beginning of every JSON text. A scan of ten megabytes that are not JSON would block for 90 ms. */
-const JSON_START = /^[\t\n\r ]*[-"0-9[{fnt]/
+const LIMITS = { maxDepth: MAX_JSON_DEPTH - 1, maxKeys: 0 }
 
 /**
- * Returns the kind of a body: JSON, other text, or bytes. A text that is nested too deep or has too many parts counts as
- * bytes and is not parsed: that would take seconds, and readers would reject it.
+ * Returns the kind of a body: JSON, other text, or bytes. JSON that is nested too deep or has too many parts counts as
+ * bytes: readers would reject it.
  */
 export function* bodyKind(body: Uint8Array): Steps<'json' | 'text' | 'bytes'> {
-  const text = decodeText(body)
-  if (text === undefined) return 'bytes'
-  if (!JSON_START.test(text)) return 'text'
-  if ((yield* scanJsonInSteps(text, LIMITS, NO_MEMBERS)).exceeded !== undefined) return 'bytes'
-  if (body.byteLength < LONG_TEXT_BYTES) return readJson(text) === undefined ? 'text' : 'json'
-  yield
-  return (yield* isJson(text)) ? 'json' : 'text'
+  if (!isUtf8(body)) return 'bytes'
+  const json = yield* checkJson(body, LIMITS)
+  if ('members' in json) return 'json'
+  return json.exceeded === undefined ? 'text' : 'bytes'
 }
 
 /** @param body JSON in UTF-8 */
-function jsonMember(body: Uint8Array): string | TextParts {
+function* jsonMember(body: Uint8Array): Steps<string | TextParts> {
   // Line ends in JSON text only separate its parts, so a space can replace them.
   if (body.byteLength < LONG_TEXT_BYTES)
     return `"data":${bufferOf(body)
       .toString()
       .replace(/[\r\n]+/g, ' ')}`
-  return new TextParts().add('"data":').add(body.includes(LF) || body.includes(CR) ? onOneLine(body) : body)
-}
-
-const LF = 10
-const CR = 13
-
-function onOneLine(body: Uint8Array): Uint8Array {
-  return body.map((byte) => (byte === LF || byte === CR ? 32 : byte))
+  return new TextParts().add('"data":').add(yield* onOneLine(body))
 }
 
 /** @param body UTF-8 */

@@ -5,8 +5,8 @@ import { shownText } from '@signalbox/broker-core/internal'
 import type { Steps } from '@signalbox/http-kit'
 import type { ExceededLimit, MemberSink, ScanLimits } from '@signalbox/http-kit/internal'
 import {
+  checkJson,
   elementTexts,
-  isJson,
   isJsonObject,
   LARGE_BODY_BYTES,
   limitText,
@@ -58,7 +58,7 @@ export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
   }
   yield
   if (!isArrayOf(elements, text)) {
-    const isOther = !ARRAY_START.test(text) && (yield* isJson(text))
+    const isOther = !ARRAY_START.test(text) && 'members' in (yield* checkJson(body, ANY_KEYS))
     throw isOther ? invalidEvent('a batch must be a JSON array of events') : notJson()
   }
   const events: IncomingEvent[] = []
@@ -89,6 +89,7 @@ function assertWithinLimits(exceeded: ExceededLimit | undefined, limits: ScanLim
   throw invalidEvent(`the body is ${limitText(exceeded, limits)}${remedy}`)
 }
 
+const ANY_KEYS = { maxKeys: 0 }
 const ARRAY_START = /^[\t\n\r ]*\[/
 
 /** Returns `true` if a text is these elements in brackets, with commas between them. */
@@ -176,7 +177,9 @@ function* readEvent(text: string, members: Members): Steps<IncomingEvent> {
   const isLarge = dataText !== undefined && dataText.length > LARGE_BODY_BYTES
   if (isLarge) {
     yield
-    if (!(yield* isJson(dataText))) throw notJson()
+    // The limits are checked, in the whole text.
+    const json = yield* checkJson(encodeText(dataText), ANY_KEYS)
+    if ('problem' in json) throw notJson()
     yield
   }
   const event = parse(isLarge ? members.without(dataIndex) : text)
