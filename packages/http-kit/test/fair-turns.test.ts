@@ -60,6 +60,21 @@ test('fair turns - an account that blocked the loop for long rests, and the othe
   expect(ran).toEqual(['dear', 'cheap', 'cheap', 'dear'])
 })
 
+test('fair turns - requests go before the next piece of work, and do not hold it up for long', async () => {
+  const turns = new FairTurns()
+  let requests = 0
+  // A request arrives in each tick.
+  const arrive = (): void => {
+    turns.giveWay()
+    requests++
+    arriving = setImmediate(arrive)
+  }
+  let arriving = setImmediate(arrive)
+  onTestFinished(() => clearImmediate(arriving))
+  const before = await Promise.all([turns.turn('a', () => requests), turns.turn('a', () => requests)])
+  expect(before[1] - before[0]).toBeGreaterThan(3)
+})
+
 test('fair turns - work may ask for its next piece, and an error of one piece does not keep the others', async () => {
   const turns = new FairTurns()
   const failed = new Promise((resolve) => process.once('uncaughtException', resolve))

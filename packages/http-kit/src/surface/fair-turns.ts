@@ -4,6 +4,12 @@ const FREE_MS = 5
 /** The longest rest of an account after a piece of work, in ms. */
 const MAX_REST_MS = 100
 
+/** The time for which dear work waits after each request, in ms: most are answered by then. */
+const GIVE_WAY_MS = 2
+
+/** The longest time for which requests hold up a piece of dear work, in ms. */
+const MAX_GIVE_WAY_MS = 10
+
 /** The waiting work of one account. */
 interface Line {
   readonly works: (() => void)[]
@@ -26,11 +32,14 @@ export function allSteps<T>(steps: Steps<T>): T {
  * Runs dear work, such as parsing a large body or building a large answer, at most one piece in each tick of the event
  * loop, so that other requests run between the pieces. Accounts take turns: one account's work waits for its own and
  * for one piece of each other account. An account that blocked the loop for long then rests for the same time, so
- * that one account uses at most half of the loop.
+ * that one account uses at most half of the loop. A request that has just arrived goes first.
  */
 export class FairTurns {
   /** The lines by account, in the order of their turns. */
   readonly #lines = new Map<string, Line>()
+  /** The time until which requests go first, and the end of the last piece, as of `performance.now()`. */
+  #givesWayUntil = 0
+  #lastEnd = 0
   #immediate: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -44,6 +53,11 @@ export class FairTurns {
     if (line === undefined) this.#lines.set(account, { works: [work], restsUntil: 0 })
     else line.works.push(work)
     this.#schedule()
+  }
+
+  /** Lets a request that has arrived go before the next piece of work. */
+  giveWay(): void {
+    if (this.#lines.size > 0) this.#givesWayUntil = performance.now() + GIVE_WAY_MS
   }
 
   /** Runs a piece of work as {@link run} does, and returns its result. */
@@ -83,6 +97,11 @@ export class FairTurns {
   readonly #turn = (): void => {
     this.#immediate = undefined
     const begin = performance.now()
+    const givesWayUntil = Math.min(this.#givesWayUntil, this.#lastEnd + MAX_GIVE_WAY_MS)
+    if (begin < givesWayUntil) {
+      this.#timer = setTimeout(this.#turn, givesWayUntil - begin)
+      return
+    }
     for (const [account, line] of this.#lines) {
       if (line.restsUntil > begin || line.works.length === 0) continue
       const work = line.works.shift()
@@ -93,6 +112,7 @@ export class FairTurns {
         work?.()
       } finally {
         const end = performance.now()
+        this.#lastEnd = end
         if (end - begin > FREE_MS) line.restsUntil = end + Math.min(end - begin, MAX_REST_MS)
         this.#schedule()
       }

@@ -111,6 +111,7 @@ export class Surface {
    * @param found The route; the methods of the path if it has no route for the request's; `undefined` for an unknown path
    */
   serve<E extends HttpExchange, Input>(exchange: E, found: Route<E, Input> | readonly string[] | undefined): void {
+    fairTurns.giveWay()
     if (this.settlements.size > 0) this.settlements.nextRequest(exchange.request.socket)
     if (found === undefined) exchange.notFound()
     else if ('run' in found) this.#contain(exchange, () => this.#admit(exchange, found))
