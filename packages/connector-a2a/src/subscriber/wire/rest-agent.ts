@@ -1,7 +1,9 @@
+import { Buffer } from 'node:buffer'
+
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { JsonObject, Steps } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { isJsonObject, parseJson, readJson } from '@signalbox/http-kit/internal'
+import { allSteps, checkJson, isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 import { isSuccess } from '../../gateway/call-protocol.ts'
 import { A2A_REASONS, ERROR_INFO } from '../../native/errors.ts'
@@ -80,12 +82,12 @@ function isPlain(value: unknown): boolean {
  */
 export function fromRest(reply: AgentReply): AgentReply {
   if (reply.failure !== undefined || !reply.executed) return reply
-  const text = decodeText(reply.body)
   if (isSuccess(reply)) {
     if (reply.body.byteLength === 0) return { ...reply, body: response('result', '{}') }
-    if (text === undefined || 'problem' in parseJson(text, ANY_KEYS)) return reply
-    return { ...reply, body: response('result', text) }
+    if ('problem' in allSteps(checkJson(reply.body, ANY_KEYS))) return reply
+    return { ...reply, body: Buffer.concat([RESULT_BEGIN, reply.body, RESULT_END]) }
   }
+  const text = decodeText(reply.body)
   const error = text === undefined ? undefined : rpcError(readJson(text)?.value)
   return error === undefined ? reply : { ...reply, body: response('error', JSON.stringify(error)) }
 }
@@ -101,6 +103,9 @@ function rpcError(value: unknown): JsonObject | undefined {
   if (code === undefined) return undefined
   return { code, message: String(error['message'] ?? reason), data: details }
 }
+
+const RESULT_BEGIN = encodeText('{"jsonrpc":"2.0","id":null,"result":')
+const RESULT_END = encodeText('}')
 
 function response(member: 'result' | 'error', text: string): Uint8Array {
   return encodeText(`{"jsonrpc":"2.0","id":null,"${member}":${text}}`)
