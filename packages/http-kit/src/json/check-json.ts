@@ -11,7 +11,7 @@ export type MemberBytes = ReadonlyMap<string, Uint8Array>
 /** The members of a checked text, none if it is not an object, or the reason for its rejection. */
 export type CheckedJson = { readonly members: MemberBytes } | JsonProblem
 
-/** What may follow at a place in a text, besides blanks. */
+/** The token that may be next in a text. */
 type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma or end' | 'nothing'
 
 const NOT_JSON: JsonProblem = { problem: 'not valid JSON' }
@@ -136,8 +136,8 @@ function isDigit(byte: number): boolean {
 }
 
 /**
- * Reads the inside of a string from `at` on. Returns the index of the closing quote, of the first character after `until`,
- * or of what a string must not hold.
+ * Reads the inside of a string. Returns the index of the closing quote, of the first character after `until`, or of a
+ * character that a string must not have.
  */
 function skipString(bytes: Uint8Array, from: number, until: number): number {
   let at = from
@@ -153,6 +153,7 @@ function skipString(bytes: Uint8Array, from: number, until: number): number {
   return at
 }
 
+// cspell:ignore bfnrt
 /** The characters after a backslash, except for `u`. */
 const ESCAPED: ReadonlySet<number> = new Set(Buffer.from('"\\/bfnrt'))
 const LETTER_U = 117
@@ -248,7 +249,7 @@ export function trimmedJson(text: Uint8Array): Uint8Array {
   return text.subarray(start, end)
 }
 
-/** Returns a JSON text on one line, a piece at a time. Line ends stand only between its tokens and become blanks. */
+/** Returns a JSON text on one line, a piece at a time. Line ends are only between its tokens, and become blanks. */
 export function* onOneLine(text: Uint8Array): Steps<Uint8Array> {
   if (!text.includes(10) && !text.includes(13)) return text
   yield

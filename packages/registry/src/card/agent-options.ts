@@ -51,7 +51,7 @@ export function optionProblems(card: unknown): readonly CardProblem[] {
   return [...misplacedCredentials(card), ...problemsOfOptions(card)]
 }
 
-/** Everybody may read a member that the registry does not know, so secrets must not be one. */
+/** The registry shows members that it does not know to all callers, so secrets must not be one. */
 function misplacedCredentials(card: JsonObject): readonly CardProblem[] {
   if (card['credentials'] === undefined) return []
   return [{ field: 'credentials', given: 'a member of the card itself', allowed: 'in a2a, as a2a.credentials' }]
