@@ -12,6 +12,8 @@ export interface Cuttable {
   restore(): void
   /** Holds what the servers send, from now on or from the moment when the node sends a text. Resolves at that moment. */
   holdAnswers(after?: string): Promise<void>
+  /** How often a text is in the answers that it holds. */
+  heldAnswers(text: string): number
   /** Holds what the node sends, from a text on. Resolves when it holds that. */
   holdRequests(from: string): Promise<void>
   /** Passes on what it holds, and holds nothing more. */
@@ -20,13 +22,22 @@ export interface Cuttable {
 
 /** One direction of the network. */
 class Way {
-  #held: (() => void)[] | undefined
+  #held: { readonly chunk: Buffer; readonly send: () => void }[] | undefined
+
+  /** How often a text is in what it holds. */
+  count(text: string): number {
+    return (
+      Buffer.concat((this.#held ?? []).map(({ chunk }) => chunk))
+        .toString('latin1')
+        .split(text).length - 1
+    )
+  }
 
   pass(from: Socket, to: Socket, seen: (chunk: Buffer) => void = () => {}): void {
     from.on('data', (chunk: Buffer) => {
       seen(chunk)
       const send = (): void => void (to.writable && to.write(chunk))
-      if (this.#held) this.#held.push(send)
+      if (this.#held) this.#held.push({ chunk, send })
       else send()
     })
   }
@@ -40,7 +51,7 @@ class Way {
   }
 
   release(): void {
-    for (const send of this.#held ?? []) send()
+    for (const { send } of this.#held ?? []) send()
     this.#held = undefined
   }
 }
@@ -103,6 +114,7 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
       answers.hold()
       return Promise.resolve()
     },
+    heldAnswers: (text) => answers.count(text),
     holdRequests: (from) => holdWhenSent(from, requests),
     release() {
       for (const way of [requests, answers]) way.release()
