@@ -4,11 +4,15 @@ import { dirname, join } from 'node:path'
 import type { TestProjectInlineConfiguration, ViteUserConfig } from 'vitest/config'
 import { defineConfig } from 'vitest/config'
 
+import { sourceBundle } from './apps/server/scripts/source-bundle.ts'
 import { LongestFirst } from './tools/testing/longest-first.ts'
 
 // Half of the CPU time would go into stripping types again, in each of some thousand writer threads and servers. The
 // workers inherit this.
 process.env['NODE_COMPILE_CACHE'] ??= join(import.meta.dirname, 'node_modules/.cache/node-compile')
+
+// Tests start some hundred servers and commands. Not in watch mode, in which the source changes.
+if (process.argv.includes('run')) process.env['SOURCE_BUNDLE'] ??= await sourceBundle()
 
 // Tests read what processes print. Some hosts force colors, even for a number.
 delete process.env['FORCE_COLOR']

@@ -106,7 +106,7 @@ export class PageFolder implements Disposable {
     for (const name of ['examples', 'node_modules', 'package.json']) {
       symlinkSync(join(ROOT, name), join(this.work, name))
     }
-    const { PATH = '', NODE_COMPILE_CACHE } = process.env
+    const { PATH = '', NODE_COMPILE_CACHE, SOURCE_BUNDLE } = process.env
     for (const folder of ['backups', 'var/lib']) mkdirSync(join(this.path, folder), { recursive: true })
     this.options = {
       cwd: this.work,
@@ -117,6 +117,7 @@ export class PageFolder implements Disposable {
         SIGNALBOX_API_URL: addresses.api,
         TOKEN: 'secret',
         ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
+        ...(SOURCE_BUNDLE === undefined ? {} : { SOURCE_BUNDLE }),
       },
     }
   }

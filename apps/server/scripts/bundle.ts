@@ -1,4 +1,3 @@
-// cspell:ignore tdigest bintrees
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, join, relative } from 'node:path'
@@ -8,6 +7,7 @@ import type { InputOptions, Plugin } from 'rolldown'
 import { build } from 'rolldown'
 
 import { partsOf } from './bundle-parts.ts'
+import { isOutside } from './source-bundle.ts'
 
 /**
  * Bundles the built server and the built packages of the workspace into a few files,
@@ -75,21 +75,6 @@ const EMBEDDED = fileURLToPath(import.meta.resolve('@signalbox/engine-embedded')
 /** What the command line loads for a server, and for the commands on a store: most of what a server loads. */
 const OF_SERVER = ['run-server.js', 'engine/engines.js', 'config/load.js', 'config/flags.js']
 const WRITER = join(dirname(EMBEDDED), 'writer/writer-thread.js')
-
-/** The libraries in the bundle, besides the packages of the workspace. */
-const INSIDE: ReadonlySet<string> = new Set([
-  'typebox',
-  'prom-client',
-  '@opentelemetry/api',
-  'tdigest',
-  'bintrees',
-  'eventsource-parser',
-])
-
-function isOutside(id: string): boolean {
-  const [name = id] = /^(?:@[^/]+\/)?[^/]+/.exec(id) ?? []
-  return !id.startsWith('/') && !id.startsWith('.') && !name.startsWith('@signalbox/') && !INSIDE.has(name)
-}
 
 const input: InputOptions = {
   input: {

@@ -74,7 +74,7 @@ const files = []
 registerHooks({ load: (url, context, next) => (files.push(url), next(url, context)) })
 process.once('exit', () => process._rawDebug('FILES' + JSON.stringify(files.filter((url) => url.startsWith('file:')))))
 `
-  const { stderr } = await runCli(options('send loaded x', { preload }))
+  const { stderr } = await runCli(options('send loaded x', { preload, unbundled: true }))
   const files = JSON.parse(stderr.slice(stderr.indexOf('FILES') + 5)) as string[]
   const own = files
     .filter((url) => !url.includes('/node_modules/'))

@@ -14,7 +14,7 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { BridgeHost } from './support/bridge-host.ts'
 import { bridgeTo } from './support/bridge-host.ts'
-import { APP, runCli } from './support/cli.ts'
+import { APP, INHERITED, runCli } from './support/cli.ts'
 import { command } from './support/commands.ts'
 import { callTool } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -25,7 +25,7 @@ function program(url: string, token?: string) {
   return {
     command: process.execPath,
     args: ['--conditions=@signalbox/source', join(APP, 'scripts/start.js'), 'mcp', '--url', url],
-    env: { PATH: process.env['PATH'] ?? '', ...(token === undefined ? {} : { SIGNALBOX_TOKEN: token }) },
+    env: { ...INHERITED, ...(token === undefined ? {} : { SIGNALBOX_TOKEN: token }) },
     stderr: 'ignore' as const,
   }
 }

@@ -42,7 +42,7 @@ function loadedAtStart(): Promise<Loaded> {
 }
 
 async function measureStart(): Promise<Loaded> {
-  const cli = startCli({ preload: PRELOAD })
+  const cli = startCli({ preload: PRELOAD, unbundled: true })
   await cli.ready()
   cli.child.kill('SIGTERM')
   await cli.exited

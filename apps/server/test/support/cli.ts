@@ -7,8 +7,8 @@ import { testFolder } from '@signalbox/testkit/test-folder'
 export const APP = join(import.meta.dirname, '..', '..')
 
 /** Of this process's environment: nothing that configures a server. */
-const INHERITED = Object.fromEntries(
-  ['PATH', 'NODE_COMPILE_CACHE'].flatMap((name) => {
+export const INHERITED: Readonly<Record<string, string>> = Object.fromEntries(
+  ['PATH', 'NODE_COMPILE_CACHE', 'SOURCE_BUNDLE'].flatMap((name) => {
     const value = process.env[name]
     return value === undefined ? [] : [[name, value]]
   }),
@@ -20,6 +20,8 @@ export interface CliOptions {
   readonly cwd?: string
   /** Code that the process runs before the command line, as a module. */
   readonly preload?: string
+  /** Runs the files of the source, not their bundle: for tests of what is loaded. @default false */
+  readonly unbundled?: boolean
   /** A file descriptor in place of the pipe that `stdout` is read from. */
   readonly stdout?: number
   /** The whole standard input. @default none */
@@ -34,13 +36,13 @@ export class Cli {
   readonly exited: Promise<{ code: number | null; signal: NodeJS.Signals | null }>
   #changed: (() => void)[] = []
 
-  constructor({ args = [], env = {}, cwd, preload, stdout, stdin }: CliOptions) {
+  constructor({ args = [], env = {}, cwd, preload, unbundled = false, stdout, stdin }: CliOptions) {
     const preloads = preload === undefined ? [] : ['--import', `data:text/javascript,${encodeURIComponent(preload)}`]
     this.child = spawn(
       process.execPath,
       ['--conditions=@signalbox/source', ...preloads, join(APP, 'scripts', 'start.js'), ...args],
       {
-        env: { ...INHERITED, ...env },
+        env: { ...INHERITED, ...(unbundled && { SOURCE_BUNDLE: undefined }), ...env },
         stdio: [stdin === undefined ? 'ignore' : 'pipe', stdout ?? 'pipe', 'pipe'],
         ...(cwd ? { cwd } : {}),
       },

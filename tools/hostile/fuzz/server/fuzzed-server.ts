@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import type { MemoryUse } from '@signalbox/testkit/instrument'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
-import { readySignalbox, WORKSPACE } from '@signalbox/testkit/signalbox-server'
+import { readySignalbox, serverScript, WORKSPACE } from '@signalbox/testkit/signalbox-server'
 
 /** Small limits, so that inputs reach them and leaked memory shows. */
 const ENVIRONMENT = {
@@ -56,7 +56,7 @@ export class FuzzedServer implements AsyncDisposable {
     // With NATS the server creates no store, and the key file is in it.
     for (const name of ['home', 'tmp', 'store']) mkdirSync(join(folder, name), { recursive: true, mode: 0o700 })
     const process = new MeasuredProcess({
-      script: join(WORKSPACE, 'apps/server/src/main.ts'),
+      script: serverScript(WORKSPACE, false),
       cwd: folder,
       env: {
         ...ENVIRONMENT,
