@@ -60,6 +60,8 @@ interface RotationOptions {
   readonly clients: number
   /** The time between two rotations, in milliseconds. */
   readonly intervalMs: number
+  /** The pause of a client between two calls, in milliseconds. @default 0 */
+  readonly pauseMs?: number
 }
 
 interface RotationReport {
@@ -82,6 +84,11 @@ class RotationLoad {
   readonly failures: string[] = []
   requests = 0
   ended = false
+  readonly #pauseMs: number
+
+  constructor({ pauseMs = 0 }: RotationOptions) {
+    this.#pauseMs = pauseMs
+  }
 
   /** Calls repeatedly until the load has ended; anything except a result is a failure. */
   async client(call: () => Promise<HttpAnswer>): Promise<void> {
@@ -94,6 +101,7 @@ class RotationLoad {
         this.requests++
         this.failures.push(String(error))
       }
+      if (this.#pauseMs > 0) await pause(this.#pauseMs)
     }
   }
 }
@@ -242,7 +250,7 @@ export async function rotateKeys(options: KeyRotationOptions): Promise<RotationR
       },
     }),
   )
-  const load = new RotationLoad()
+  const load = new RotationLoad(options)
   const accepted = new Set<string>()
   const opened = Array.from({ length: options.clients }, (_, i) =>
     openClient(issuer, server.http, `client-${i}`, accepted),
@@ -315,7 +323,7 @@ export async function rotateCertificates(options: RotationOptions): Promise<Rota
   const url = `${server.http}/mcp`
   const request = postBytes(url, '{"jsonrpc":"2.0","id":1,"method":"ping"}')
   const ca = testCertificate('authority.crt')
-  const load = new RotationLoad()
+  const load = new RotationLoad(options)
   const kept = await Promise.all(
     Array.from({ length: Math.ceil(options.clients / 2) }, () => KeepAliveConnection.open(url, { ca })),
   )

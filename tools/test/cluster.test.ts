@@ -36,7 +36,7 @@ test.skipIf(NATS_SERVER === undefined)(
   async () => {
     // The choices of this seed: a node and a server are killed, then a node and a server are frozen, each for some 1.5 s.
     // The pace is that of few clients; the chaos runs of `npm run test:stress` have the full load.
-    const report = await chaos({ seed: 3363, rounds: 2, pace: 4, log: () => {} })
+    const report = await chaos({ seed: 3363, rounds: 2, pace: 8, log: () => {} })
     expect(breaches(report), summary(report)).toEqual([])
     expect(report.rounds.map(({ kind }) => kind)).toEqual(['kill node + kill nats', 'pause node + pause nats'])
     for (const { kind, attempted, acknowledged } of report.ledgers) {

@@ -4,34 +4,54 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 
 /** Every TypeScript program that a page shows, but for the README's, which needs a server beside it. */
-const snippets = globSync(['docs/**/*.md', 'packages/*/README.md', 'apps/*/README.md'], { cwd: root }).flatMap((page) =>
-  [...readFileSync(join(root, page), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, program = ''], i) => ({
-    page,
-    number: i + 1,
-    program,
-  })),
+const programs = globSync(['docs/**/*.md', 'packages/*/README.md', 'apps/*/README.md'], { cwd: root }).flatMap(
+  (page, i) =>
+    [...readFileSync(join(root, page), 'utf8').matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text = ''], j) => ({
+      page,
+      number: j + 1,
+      text,
+      // Among the tools, so that the workspace's packages are found.
+      file: join(root, 'tools', `snippet-${process.pid}-${i}-${j}.mts`),
+      /** The folder it runs in, with its store. */
+      folder: mkdtempSync(join(tmpdir(), 'signalbox-snippet-')),
+    })),
 )
 
-test.each(snippets)('docs - program $number of $page runs unchanged', async ({ program }) => {
-  const folder = mkdtempSync(join(tmpdir(), 'signalbox-snippet-'))
-  // Among the tools, so that the workspace's packages are found; the store is in the folder the program runs in.
-  const file = join(root, 'tools', `snippet-${process.pid}-${Math.random().toString(36).slice(2)}.mts`)
-  onTestFinished(() => {
-    rmSync(file)
+/** Runs programs one after the other, and prints which of them ended. */
+const RUNNER = `
+for (const { file, folder } of JSON.parse(process.argv[1])) {
+  process.chdir(folder)
+  try {
+    await import(file)
+    console.log('\\nran to its end: ' + file)
+  } catch (error) {
+    console.log('\\nfailed: ' + file, error)
+  }
+}
+process.stdout.write('', () => process.exit(0))
+`
+
+let output = ''
+
+// In one process: it takes longer to load the packages than to run a program.
+beforeAll(async () => {
+  for (const { file, text } of programs) writeFileSync(file, text.replaceAll('port: 9090', 'port: 0'))
+  const args = ['--conditions=@signalbox/source', '--input-type=module', '--eval', RUNNER, JSON.stringify(programs)]
+  output = (await promisify(execFile)(process.execPath, args, { timeout: 120_000 })).stdout
+}, 130_000)
+
+afterAll(() => {
+  for (const { file, folder } of programs) {
+    rmSync(file, { force: true })
     rmSync(folder, { recursive: true })
-  })
-  writeFileSync(
-    file,
-    `${program.replaceAll('port: 9090', 'port: 0')}\nprocess.stdout.write('ran to its end', () => process.exit(0))\n`,
-  )
-  const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=@signalbox/source', file], {
-    cwd: folder,
-    timeout: 60_000,
-  })
-  expect(stdout).toContain('ran to its end')
+  }
+})
+
+test.each(programs)('docs - program $number of $page runs unchanged', ({ file }) => {
+  expect(output).toContain(`ran to its end: ${file}`)
 })
