@@ -3,6 +3,7 @@ import { createBroker, encodeText } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import * as fc from 'fast-check'
 import { testFolder } from '@signalbox/testkit/test-folder'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { AgentQuery } from '../src/requests/agent-query.ts'
@@ -48,7 +49,7 @@ test('requests - a request is the same when it arrives', () => {
       const { body, tags = {} } = encodeAgentQuery(query)
       expect(decodeAgentQuery({ body, tags })).toEqual(query)
     }),
-    { seed: 1, numRuns: 500 },
+    { seed: 1, numRuns: cases(500) },
   )
 })
 
@@ -81,7 +82,7 @@ test('requests - a reply is the same when it arrives', () => {
       const { error = '', body = new Uint8Array(), tags = {} } = encodeAgentReply(reply)
       expect(decodeAgentReply({ executed: error === '', error, body, metadata: '', tags })).toEqual(reply)
     }),
-    { seed: 2, numRuns: 500 },
+    { seed: 2, numRuns: cases(500) },
   )
 })
 

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
 import { always, result, startAgent } from './agents.ts'
@@ -80,7 +81,7 @@ test('A4 - verbatim: any JSON in any envelope of the agent returns unchanged', a
         expect(answer.text).toBe(`{"jsonrpc":"2.0","id":"i","result":${json.trim()}}`)
       },
     ),
-    { numRuns: 60, seed: 20 },
+    { numRuns: cases(60), seed: 20 },
   )
 })
 

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { CloudEvent } from 'cloudevents'
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { hasPlainFormats } from '../src/event/attributes.ts'
@@ -219,12 +220,12 @@ test('attributes - a value that passes the quick check of formats passes the che
   for (const attribute of ['source', 'dataschema'] as const) {
     fc.assert(
       fc.property(uri, (text) => !isPlain({ [attribute]: text }) || isValid({ [attribute]: text })),
-      { numRuns: 3000, seed: 7 },
+      { numRuns: cases(3000), seed: 7 },
     )
   }
   fc.assert(
     fc.property(time, (text) => !isPlain({ time: text }) || isValid({ time: text })),
-    { numRuns: 3000, seed: 7 },
+    { numRuns: cases(3000), seed: 7 },
   )
   for (const attribute of ['subject', 'datacontenttype']) expect(isPlain({ [attribute]: '' })).toBe(false)
 })

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { CloudEvent, HTTP } from 'cloudevents'
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
 import { event, openCe } from './ce-server.ts'
@@ -123,7 +124,7 @@ test('CE-2, CE-3 - round trip: random events come back member for member, in the
         expect(back).toBe(sent.replace(/[\r\n]+/g, ' '))
       },
     ),
-    { numRuns: 300, seed: 7 },
+    { numRuns: cases(300), seed: 7 },
   )
 })
 
@@ -164,6 +165,6 @@ test('CE-2, CE-4 - round trip: random events in binary mode come back, percent-e
         })
       },
     ),
-    { numRuns: 200, seed: 11 },
+    { numRuns: cases(200), seed: 11 },
   )
 })

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
@@ -149,7 +150,7 @@ test('CE-13 - events: random patterns match random channels as the reference say
       }
       for (const stream of [...streams, done]) stream.close()
     }),
-    { numRuns: 40, seed: 3 },
+    { numRuns: cases(40), seed: 3 },
   )
 })
 

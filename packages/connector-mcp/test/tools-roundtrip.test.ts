@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
 import type { ToolBench } from './tool-bench.ts'
@@ -21,7 +22,7 @@ const message = fc.record({
     .array(fc.tuple(fc.oneof(text, fc.constantFrom('__proto__', 'constructor', 'toString')), text), { maxLength: 5 })
     .map((pairs) => Object.fromEntries(pairs.filter(([key]) => key !== 'message_id'))),
 })
-const fixed = { seed: 20_261_120, numRuns: 150 }
+const fixed = { seed: 20_261_120, numRuns: cases(150) }
 
 /** As it arrives from a client. */
 function over<T>(value: T): T {

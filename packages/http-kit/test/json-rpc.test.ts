@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { describe, expect, test } from 'vitest'
 
 import { JsonRpcError, parseJsonRpc, Refusal } from '../src/index.ts'
@@ -309,7 +310,7 @@ describe('text', () => {
           expect(message).toEqual({ kind: 'request', id, method, params: JSON.parse(paramsText), paramsText })
         },
       ),
-      { seed: 20_251_125, numRuns: 300 },
+      { seed: 20_251_125, numRuns: cases(300) },
     )
   })
 
@@ -336,7 +337,7 @@ describe('text', () => {
         const text = fragments.join('')
         expect(verdict(text) === 'malformed').toBe(!isJson(text))
       }),
-      { seed: 20_251_125, numRuns: 3000 },
+      { seed: 20_251_125, numRuns: cases(3000) },
     )
   })
 })

@@ -1,5 +1,6 @@
 import { until } from '@signalbox/testkit/until'
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
 import type { StoredCard } from '../src/card/agent-card.ts'
@@ -67,7 +68,7 @@ test('R3 - scale: lists equal a filter and sort of all agents', () => {
       expect(listed.map(({ stored }) => stored.agent_id)).toEqual(expected)
       expect(directory.size).toBe(model.size)
     }),
-    { seed: 3, numRuns: 500 },
+    { seed: 3, numRuns: cases(500) },
   )
 })
 

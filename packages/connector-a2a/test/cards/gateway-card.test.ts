@@ -2,6 +2,7 @@ import type { AgentCard } from '@a2a-js/sdk'
 import { canonicalizeAgentCard } from '@a2a-js/sdk'
 import { canonicalJson } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { describe, expect, test } from 'vitest'
 
 import type { CardContext } from '../../src/cards/gateway-card.ts'
@@ -284,7 +285,7 @@ test('A20 - gateway card: any JSON object gives a card that strict clients read,
       const superset = both(original, { bearer })
       expect(superset['url']).toBe('https://broker.example/a2a/weather/v0.3')
     }),
-    { seed: 17, numRuns: 300 },
+    { seed: 17, numRuns: cases(300) },
   )
 })
 

@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { describe, expect, test } from 'vitest'
 
 import { EventReader } from '../../src/stream/event-reader.ts'
@@ -131,7 +132,7 @@ describe('A8 - framing', () => {
           )
         },
       ),
-      { numRuns: 400, seed: 7 },
+      { numRuns: cases(400), seed: 7 },
     )
   })
 })

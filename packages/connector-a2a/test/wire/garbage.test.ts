@@ -1,6 +1,7 @@
 import { JsonRpcError } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit/internal'
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
 import type { WireVersion } from '../../src/wire/index.ts'
@@ -16,7 +17,7 @@ import {
 } from '../../src/wire/index.ts'
 import { params, results } from './arbitraries.ts'
 
-const RUNS = { seed: 3, numRuns: 800 }
+const RUNS = { seed: 3, numRuns: cases(800) }
 
 /** Every name that the translation reads, so that garbage is not refused at once. */
 const NAMES =
@@ -163,7 +164,7 @@ test('A2A versions - numbers: any number is printed as it was written', () => {
       expect(JSON.stringify(parseForTranslation(`${before}${digits}${after}`))).toBe(`${before}${digits}${after}`)
       expect(JSON.stringify(parseForTranslation(`\n ${digits} `))).toBe(digits)
     }),
-    { seed: 13, numRuns: 5000 },
+    { seed: 13, numRuns: cases(5000) },
   )
 })
 

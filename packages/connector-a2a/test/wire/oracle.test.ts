@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
 import { METHODS, translateRequest, translateResult } from '../../src/wire/index.ts'
@@ -17,8 +18,8 @@ const OPERATIONS: readonly SdkOperation[] = [
   'push-list',
   'push-delete',
 ]
-const RUNS = { seed: 11, numRuns: 150 }
-const ROUND_TRIPS = { seed: 5, numRuns: 1000 }
+const RUNS = { seed: 11, numRuns: cases(150) }
+const ROUND_TRIPS = { seed: 5, numRuns: cases(1000) }
 
 for (const operation of OPERATIONS) {
   const method = METHODS[operation]
