@@ -1,8 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
-/** Resolves when the condition holds. The time-out of the test is the limit. */
+/** The longest pause between two looks, in milliseconds. */
+const MAX_PAUSE_MS = 25
+
+/**
+ * Resolves when the condition holds. The time-out of the test is the limit. Looks rarely at what takes long: a look may be a
+ * request.
+ */
 export async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await condition())) await pause(5)
+  for (let pauseMs = 5; !(await condition()); pauseMs = Math.min(MAX_PAUSE_MS, pauseMs * 1.2)) await pause(pauseMs)
 }
 
 /** Repeats the assertion until it holds; throws its last error after `patienceMs`. */
