@@ -5,32 +5,59 @@ import { BaseSequencer } from 'vitest/node'
 
 /** The files that take longest, in seconds on two idle cores: a clean checkout has no record of earlier runs. */
 const SECONDS: Readonly<Record<string, number>> = {
-  'tools/test/cluster.test.ts': 40,
-  'packages/engine-nats/test/cluster.test.ts': 31,
-  'tools/test/snippets.test.ts': 29,
-  'apps/server/test/lifecycle.test.ts': 25,
-  'apps/server/test/official-a2a/matrix.test.ts': 24,
-  'packages/engine-nats/test/queues.test.ts': 23,
+  'packages/engine-nats/test/leases.test.ts': 54,
+  'apps/server/test/console-sign-in.test.ts': 48,
+  'tools/test/pages.test.ts': 44,
+  'tools/test/cluster.test.ts': 42,
+  'packages/client/test/restart.test.ts': 41,
+  'packages/engine-nats/test/cluster.test.ts': 36,
+  'tools/test/snippets.test.ts': 34,
+  'tools/test/load.test.ts': 33,
+  'packages/engine-nats/test/queues.test.ts': 25,
+  'packages/engine-nats/test/connection-loss.test.ts': 25,
+  'packages/engine-nats/test/housekeeping.test.ts': 25,
+  'packages/engine-nats/test/nodes.test.ts': 24,
+  'packages/engine-embedded/test/disk-failure.test.ts': 23,
+  'packages/console/test/shell.test.ts': 22,
   'apps/server/test/official-a2a/wrong-streams.test.ts': 22,
-  'packages/engine-nats/test/housekeeping.test.ts': 21,
-  'packages/engine-nats/test/nodes.test.ts': 20,
-  'apps/server/test/official-a2a/nodes.test.ts': 20,
-  'tools/test/readme.test.ts': 19,
-  'packages/engine-nats/test/connection-loss.test.ts': 17,
-  'tools/test/fuzz.test.ts': 17,
-  'packages/engine-embedded/test/contract.test.ts': 16,
+  'tools/test/attack.test.ts': 20,
+  'apps/server/test/official-a2a/matrix.test.ts': 18,
+  'packages/registry/test/liveness.test.ts': 18,
+  'apps/server/test/cluster-tasks.test.ts': 17,
+  'apps/server/test/agent-probes.test.ts': 17,
+  'packages/engine-nats/test/server-features.test.ts': 17,
+  'tools/test/readme.test.ts': 17,
+  'apps/server/test/cluster-crash.test.ts': 16,
+  'apps/server/test/lifecycle.test.ts': 16,
   'tools/test/crash.test.ts': 15,
-  'packages/client/test/restart.test.ts': 14,
+  'tools/test/fuzz.test.ts': 15,
+  'packages/management-api/test/monitor.test.ts': 14,
+  'apps/server/test/queue-metrics.test.ts': 13,
+  'packages/engine-embedded/test/contract.test.ts': 13,
+  'packages/engine-nats/test/contract.test.ts': 13,
+  'apps/server/test/cli.test.ts': 13,
+  'apps/server/test/replicas/replicas.test.ts': 13,
+  'apps/server/test/front-door.test.ts': 12,
+  'apps/server/test/cluster-agents.test.ts': 12,
+  'apps/server/test/cluster-freeze.test.ts': 12,
+  'packages/connector-a2a/test/wire/oracle.test.ts': 12,
+  'apps/server/test/cluster-limits.test.ts': 11,
+  'packages/connector-cloudevents/test/subscribe-store.test.ts': 11,
+  'apps/server/test/official-mcp.test.ts': 11,
+  'apps/server/test/cluster-console.test.ts': 11,
+  'apps/server/test/browser.test.ts': 11,
 }
 
 /**
  * Starts the longest files first, so that none runs alone at the end. Files that share workers come last, one package after the
- * other: a worker is kept only for the next file of its package.
+ * other, and there again the longest first: a worker is kept only for the next file of its package.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    return sorted.toSorted((a, b) => Number(isShared(a)) - Number(isShared(b)) || seconds(b) - seconds(a))
+    const packages = [...new Set(sorted.filter(isShared).map(({ project }) => project.name))]
+    const place = (file: TestSpecification): number => (isShared(file) ? packages.indexOf(file.project.name) : -1)
+    return sorted.toSorted((a, b) => place(a) - place(b) || seconds(b) - seconds(a))
   }
 }
 
@@ -39,6 +66,5 @@ function isShared({ project }: TestSpecification): boolean {
 }
 
 function seconds(file: TestSpecification): number {
-  if (isShared(file)) return 0
   return SECONDS[relative(file.project.vitest.config.root, file.moduleId)] ?? 0
 }
