@@ -15,14 +15,16 @@ export class RawConnection {
   readonly socket: Socket
   /** Resolves when the connection is closed. */
   readonly closed: Promise<void>
-  #received = Buffer.alloc(0)
+  /** Bytes that were received and not taken yet, with space for more: a copy of all for each piece made large answers slow. */
+  #bytes = Buffer.alloc(0)
+  #length = 0
 
   /** Connects to a URL, or to a port of this machine. Writes wait for the connection. */
   constructor(target: string | number, localAddress?: string) {
     const { hostname, port } = new URL(typeof target === 'number' ? `http://127.0.0.1:${target}` : target)
     this.socket = connect({ port: Number(port), host: hostname, ...(localAddress && { localAddress }) })
     this.socket.on('error', () => {})
-    this.socket.on('data', (data: Buffer) => (this.#received = Buffer.concat([this.#received, data])))
+    this.socket.on('data', (data: Buffer) => this.#add(data))
     this.closed = new Promise((resolve) => this.socket.once('close', () => resolve()))
     onTestFinished(() => void this.socket.destroy())
   }
@@ -37,6 +39,21 @@ export class RawConnection {
   /** The text that was received and not taken yet. */
   get received(): string {
     return this.#received.toString()
+  }
+
+  get #received(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  #add(data: Buffer): void {
+    const length = this.#length + data.length
+    if (length > this.#bytes.length) {
+      const bytes = Buffer.alloc(2 * length)
+      this.#received.copy(bytes)
+      this.#bytes = bytes
+    }
+    data.copy(this.#bytes, this.#length)
+    this.#length = length
   }
 
   /** Resolves when the system has taken the bytes. */
@@ -66,9 +83,11 @@ export class RawConnection {
 
   /** Takes everything up to this text and the text itself, when it has arrived. Rejects if the connection closes before. */
   async until(text: string): Promise<string> {
-    for (;;) {
-      const at = this.#received.indexOf(text)
-      if (at >= 0) return this.#take(at + Buffer.byteLength(text))
+    const length = Buffer.byteLength(text)
+    for (let seen = 0; ;) {
+      const at = this.#received.indexOf(text, seen)
+      if (at >= 0) return this.#take(at + length)
+      seen = Math.max(0, this.#length - length)
       await this.#more()
     }
   }
@@ -80,7 +99,8 @@ export class RawConnection {
 
   #take(bytes: number): string {
     const taken = this.#received.subarray(0, bytes).toString()
-    this.#received = this.#received.subarray(bytes)
+    this.#bytes = this.#bytes.subarray(bytes)
+    this.#length -= bytes
     return taken
   }
 
