@@ -91,7 +91,7 @@ export function tier(suffix: string, options: ViteUserConfig['test'] = {}): Vite
       projects: packageProjects(suffix),
       pool: 'forks',
       // Most tests wait for something: timers, disks, processes.
-      maxWorkers: availableParallelism() * 2,
+      maxWorkers: availableParallelism() * 3,
       execArgv: [`--conditions=${conditions[0]}`],
       // On a busy machine everything takes ten times as long, and a second is not long.
       testTimeout: 60_000,
