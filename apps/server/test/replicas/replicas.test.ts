@@ -8,7 +8,7 @@ import { AGENT, Replica } from './replica.ts'
 import { MOST_UNDER_WAY, runReplicas } from './scenario.ts'
 
 /** Leaves the CPU to other tests. */
-const PAUSE_MS = 10
+const PAUSE_MS = 40
 /** Expires a replica soon. */
 const HASTY = { connectors: { a2a: { agentTtlSeconds: 2 } } }
 /** Keeps a replica for longer than the scenario takes to replace it, and for longer than a busy machine delays heartbeats. */
