@@ -21,6 +21,12 @@ async function open(place: string, options: OpenOptions = {}): Promise<Watched> 
   return openPage(`${server.console}#/${place}`, options)
 }
 
+/** Publishes numbered messages to an events store. */
+async function publish(channel: string, count: number): Promise<void> {
+  for (let number = 0; number < count; number++)
+    await server.tool('events_store_publish', { channel, body: String(number) })
+}
+
 const EVIL = '<img src=x onerror="document.title=\'owned\'"><script>document.title="owned"</script>\u202Egnp.exe'
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {
@@ -133,6 +139,23 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     await page.getByText('Sent to orders.corrected as message 1.').waitFor()
     const { messages } = await server.act('peek_queue_messages', { channel: 'orders.corrected', max_messages: 1 })
     expect(messages).toMatchObject([{ body: '{"corrected":true}', tags: { shop: 'west' } }])
+    expectQuiet(watched)
+  })
+
+  test('console - messages that newer ones push off the first page stay in the list of a store', async () => {
+    await publish('busy', 150)
+    const watched = await open('channels/events_store/busy')
+    const { page } = watched
+    const table = page.getByRole('table', { name: 'Messages' })
+    const scrolled = async (): Promise<string | null> => {
+      await page.evaluate('scrollTo(0, document.body.scrollHeight)')
+      return table.getAttribute('aria-rowcount')
+    }
+    await expect.poll(scrolled).toBe(String(1 + 150))
+    await publish('busy', 30)
+    await page.evaluate('scrollTo(0, 0)')
+    await table.locator('tbody tr').first().filter({ hasText: '180' }).waitFor()
+    expect(await table.getAttribute('aria-rowcount')).toBe(String(1 + 180))
     expectQuiet(watched)
   })
 

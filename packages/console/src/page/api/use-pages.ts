@@ -1,14 +1,10 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 
 import type { ApiError } from './client.ts'
+import { FurtherPages } from './further-pages.ts'
+import type { PageOf } from './further-pages.ts'
 import type { Loaded } from './use-data.ts'
 import { toApiError, useData } from './use-data.ts'
-
-/** A page of a list, and where the next one begins; null after the last one. */
-export interface PageOf<Item, Cursor = string> {
-  readonly items: readonly Item[]
-  readonly next_cursor: Cursor | null
-}
 
 /** The parameter of a route that continues a list; none for its first page. */
 export interface CursorQuery {
@@ -72,23 +68,29 @@ interface FurtherOptions<Item, Cursor> {
   readonly onError: (error: ApiError) => void
 }
 
-/** Adds further pages to the first one. `more` reads the next page, unless one is being read; `next` is null at the end. */
+/**
+ * Adds further pages to the first one. `more` reads the next page, unless one is being read; `next` is null at the end. The list
+ * stands still, and `behind` is true, when the first page moved on by more than a page. `restart` drops the further pages.
+ */
 export function useFurtherPages<Item, Cursor>(options: FurtherOptions<Item, Cursor>) {
   const { key, first, idOf } = options
-  const [further, setFurther] = useState<PageOf<Item, Cursor> & { readonly key: string }>()
+  const [, setTurn] = useState(0)
   const latest = useRef(options)
   latest.current = options
+  const shown = useRef<{ readonly key: string; readonly list: FurtherPages<Item, Cursor> }>(undefined)
   const reading = useRef<AbortController>(undefined)
   useEffect(
     () => () => {
       reading.current?.abort()
       reading.current = undefined
-      setFurther(undefined)
     },
     [key],
   )
-  const current = further?.key === key ? further : undefined
-  const next = current === undefined ? (first?.next_cursor ?? null) : current.next_cursor
+  const old = shown.current?.key === key ? shown.current.list : undefined
+  const newer = old === undefined || old.first.items === first?.items ? old : first && old.follow(first)
+  const list = newer ?? old ?? (first && new FurtherPages(first, idOf))
+  shown.current = list && { key, list }
+  const next = list?.next ?? null
   const more = useCallback(() => {
     if (next === null || reading.current !== undefined) return
     const ended = new AbortController()
@@ -98,7 +100,9 @@ export function useFurtherPages<Item, Cursor>(options: FurtherOptions<Item, Curs
       (page) => {
         if (ended.signal.aborted) return
         reading.current = undefined
-        setFurther((old) => ({ ...page, key, items: [...(old?.key === key ? old.items : []), ...page.items] }))
+        // The list may have been shortened or begun again meanwhile.
+        if (shown.current?.list.next === next) shown.current = { key, list: shown.current.list.with(page) }
+        setTurn((turn) => turn + 1)
       },
       (cause: unknown) => {
         if (ended.signal.aborted) return
@@ -107,8 +111,10 @@ export function useFurtherPages<Item, Cursor>(options: FurtherOptions<Item, Curs
       },
     )
   }, [next, key])
-  const items = first?.items ?? []
-  if (current === undefined) return { items, next, more }
-  const shown = new Set(items.map(idOf))
-  return { items: [...items, ...current.items.filter((item) => !shown.has(idOf(item)))], next, more }
+  const restart = useCallback(() => {
+    shown.current = undefined
+    setTurn((turn) => turn + 1)
+  }, [])
+  const behind = first !== undefined && list?.first.items !== first.items
+  return { items: list?.items ?? [], next, more, behind, restart }
 }

@@ -90,6 +90,23 @@ export function Reading({ of: { error, loading } }: ReadingProps) {
   )
 }
 
+interface BehindProps {
+  readonly of: { readonly behind: boolean; readonly restart: () => void }
+}
+
+/** Offers the present beginning of a list that stands still because its first page moved on by more than a page. */
+export function Behind({ of: { behind, restart } }: BehindProps) {
+  if (!behind) return null
+  return (
+    <p class="muted" role="status">
+      The beginning of this list has changed.{' '}
+      <button type="button" class="quiet" onClick={restart}>
+        Show it
+      </button>
+    </p>
+  )
+}
+
 /** A problem that concerns the part of the screen where it is shown. */
 export function Problem({ children }: { readonly children: ComponentChildren }) {
   return (

@@ -37,6 +37,7 @@ function Log({ filters }: { readonly filters: AuditFilters }) {
     items: entries,
     next,
     more,
+    restart,
   } = useFurtherPages({
     key: first.data?.next_cursor ?? '',
     first: first.data,
@@ -72,7 +73,14 @@ function Log({ filters }: { readonly filters: AuditFilters }) {
           />
           <p class="muted list-end" role="status">
             {count(entries.length)} entries{end ? ', to the end of the log' : ''}{' '}
-            <button type="button" class="quiet" onClick={first.refresh}>
+            <button
+              type="button"
+              class="quiet"
+              onClick={() => {
+                restart()
+                first.refresh()
+              }}
+            >
               Read again
             </button>
           </p>

@@ -1,10 +1,10 @@
 import type { GetData, GetQuery } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
+import type { PageOf } from '../../api/further-pages.ts'
 import { useRoute } from '../../api/use-data.ts'
 import { useFurtherPages } from '../../api/use-pages.ts'
-import type { PageOf } from '../../api/use-pages.ts'
 import { BodyPreview } from '../../components/body-view.tsx'
-import { notify, Panel, Reading } from '../../components/page.tsx'
+import { Behind, notify, Panel, Reading } from '../../components/page.tsx'
 import { Search, Select } from '../../components/controls.tsx'
 import { count, UserText } from '../../components/values.tsx'
 import type { Column } from '../../components/table.tsx'
@@ -74,6 +74,7 @@ export function Messages({ type, channel, place, changes, onChanged }: MessagesP
       }
     >
       <Reading of={first} />
+      <Behind of={list} />
       {first.data && (
         <Table
           label="Messages"

@@ -9,7 +9,7 @@ import { ActionForm } from '../../components/dialog-form.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { Search, Select } from '../../components/controls.tsx'
 import { Field, TextField } from '../../components/fields.tsx'
-import { Empty, notify, Page, Reading } from '../../components/page.tsx'
+import { Behind, Empty, notify, Page, Reading } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
 import type { Column } from '../../components/table.tsx'
 import {
@@ -171,6 +171,7 @@ function ChannelList({ place }: ScreenProps) {
       }
     >
       <Reading of={{ error, loading }} />
+      <Behind of={rows} />
       {data?.complete === false && <Empty>The server is still counting. The order is not final yet.</Empty>}
       {data?.total === 0 && (
         <Empty>
