@@ -25,7 +25,7 @@ export interface Caller {
 /** The caller of every request while authentication is off. */
 export const ANONYMOUS: Caller = Object.freeze({ clientId: 'anonymous' })
 
-/** The limits of one account; 0 is unlimited. */
+/** The limits of one account; 0 means unlimited. */
 export interface LimitsOfCaller {
   /** The maximum number of existing channels that the account was the first to use. */
   readonly channels: number

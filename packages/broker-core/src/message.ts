@@ -57,7 +57,7 @@ export interface QueueMessage extends Message {
   readonly receiveCount: number
   /** The time at which it expires, in ms since the epoch; 0 means never. */
   readonly expiresAt: number
-  /** Receives before it moves to `deadLetterQueue`; 0 is unlimited. */
+  /** Receives before it moves to `deadLetterQueue`; 0 means unlimited. */
   readonly maxReceiveCount: number
   /** The queue that it moves to after `maxReceiveCount` receives; empty if there is none. */
   readonly deadLetterQueue: string

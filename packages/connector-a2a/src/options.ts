@@ -59,7 +59,7 @@ export interface A2aConnectorOptions extends ConnectorOptions {
    * that are always refused
    */
   readonly addressPolicy?: AgentAddressPolicy
-  /** Seconds without an event of the agent's after which a stream ends; 0 is never. @default 300 */
+  /** Seconds without an event of the agent's after which a stream ends; 0 means never. @default 300 */
   readonly maxSseIdleSeconds?: number
   /** Milliseconds between comments on a stream; 0 sends none. @default 30000 */
   readonly keepAliveMs?: number

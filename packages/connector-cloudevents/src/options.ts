@@ -49,7 +49,7 @@ export interface CeConnectorOptions extends ConnectorOptions {
    * @default 60
    */
   readonly timeoutSeconds?: number
-  /** The most subscriptions open at a time; 0 is no limit. @default 0 */
+  /** The most subscriptions open at a time; 0 means no limit. @default 0 */
   readonly maxStreams?: number
   /**
    * Time after which a subscription ends without a message and without a pending command or query, in seconds; 0
@@ -74,7 +74,7 @@ export interface CeConnectorOptions extends ConnectorOptions {
   /** Bytes that may be buffered for a slow subscriber, at least 1. One event may be larger. @default 1048576 */
   readonly maxBufferedBytes?: number
   /**
-   * Time that a slow subscriber has to read the buffered bytes, in ms; then its subscription ends. 0 is no limit.
+   * Time that a slow subscriber has to read the buffered bytes, in ms; then its subscription ends. 0 means no limit.
    * @default 30000
    */
   readonly slowConsumerMs?: number

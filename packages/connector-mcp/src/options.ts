@@ -22,7 +22,7 @@ import type { ServerInfo } from './wire/revision.ts'
 export interface McpConnectorOptions extends ConnectorOptions {
   /** The path of the endpoint in Fastify. The handler serves any path. @default '/mcp' */
   readonly path?: string
-  /** The most open GET streams; 0 is no limit. @default 1000 */
+  /** The most open GET streams; 0 means no limit. @default 1000 */
   readonly maxStreams?: number
   /** Time limit of a tool that has no timeout or wait argument, in seconds; above 0. @default 60 */
   readonly toolTimeoutSeconds?: number

@@ -11,7 +11,7 @@ export interface EmbeddedEngineOptions extends EngineOptions {
   readonly path: string
   /** The maximum message size (body, metadata and tags together), in bytes; 1 to 512 MiB. @default 67108864 */
   readonly maxMessageBytes?: number
-  /** The maximum number of channels, all types together; 0 is unlimited. @default 10000 */
+  /** The maximum number of channels, all types together; 0 means unlimited. @default 10000 */
   readonly maxChannels?: number
   /**
    * Called after every group commit with its number of operations, its message bytes, and its duration including the

@@ -41,7 +41,7 @@ export interface NatsEngineOptions extends EngineOptions {
    * `max_payload` may lower it. @default 67108864
    */
   readonly maxMessageBytes?: number
-  /** The maximum number of channels, all types together; 0 is unlimited. @default 1000 */
+  /** The maximum number of channels, all types together; 0 means unlimited. @default 1000 */
   readonly maxChannels?: number
   /**
    * The maximum number of bytes in one queue; each message counts some 200 bytes more. 0 means no limit.

@@ -22,18 +22,16 @@ export const NATS_SETTINGS = Type.Object(
         'Addresses of one cluster; one that answers is enough. They may contain user and password: nats://user:password@host:4222.',
     }),
     serversFile: file(
-      'The path of a file with these addresses alone, one on each line, instead of NATS_SERVERS. Read at the start; empty means none.',
+      'A file with these addresses alone, one on each line, instead of `NATS_SERVERS`. The server reads it at the start.',
     ),
-    credsFile: file('The path of a credentials file of a NATS user; empty means none.'),
+    credsFile: file('A credentials file of a NATS user.'),
     tls: Type.Object(
       {
         caFile: file(
-          'The path of a PEM file with the authority that signed the certificates of the servers; empty means the authorities of the system.',
+          'A PEM file with the authority that signed the certificates of the servers. If empty, the authorities of the system apply.',
         ),
-        certFile: file(
-          'The path of a PEM file with the certificate of this node, if the servers require one; empty means none.',
-        ),
-        keyFile: file('The path of a PEM file with the private key of that certificate; empty means none.'),
+        certFile: file('A PEM file with the certificate of this node, if the servers require one.'),
+        keyFile: file('A PEM file with the private key of that certificate.'),
       },
       { additionalProperties: false, description: 'TLS to the servers' },
     ),

@@ -32,7 +32,7 @@ export interface WebhookOptions {
   readonly origin?: string
   /** The time after the first attempt in which a message is tried again, in ms; above 0. @default 86400000 */
   readonly maxAgeMs?: number
-  /** The most subscriptions of one owner; 0 is no limit. @default 100 */
+  /** The most subscriptions of one owner; 0 means no limit. @default 100 */
   readonly maxPerOwner?: number
   /**
    * The most failed handshakes of one owner in a minute; all owners together may have four times as many with one host. 0

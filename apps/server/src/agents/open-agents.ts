@@ -190,7 +190,7 @@ export class AgentAudit {
 
 /**
  * Returns the registered agents as the management API lists and removes them.
- * @param ttlSeconds The time without a heartbeat after which an agent expires; 0 is never
+ * @param ttlSeconds The time without a heartbeat after which an agent expires; 0 means never
  */
 export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, ttlSeconds: number): AgentsPort {
   return {

@@ -13,7 +13,7 @@ export const CONNECTORS = group('Connectors', {
     toolTimeoutSeconds: integer(60, 1, 3_600, {
       description: 'Time-out of tools without an argument for it, in seconds.',
     }),
-    maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 is no limit.' }),
+    maxStreams: count(1_000, { description: 'Maximum number of open `GET /mcp` streams; 0 means no limit.' }),
     maxAnswerBytes: integer(262_144, 1_024, 16_777_216, {
       description:
         "Size of the text of a tool's result after which no further message is added, in bytes. The first message is always complete.",
@@ -29,7 +29,7 @@ export const CONNECTORS = group('Connectors', {
         description: 'Time for which a task is kept after its creation and after its last change, in seconds.',
       }),
       max: count(10_000, {
-        description: 'Maximum number of stored tasks; 0 is no limit. At the limit, calls do not become tasks.',
+        description: 'Maximum number of stored tasks; 0 means no limit. At the limit, calls do not become tasks.',
       }),
       maxResultBytes: integer(1_048_576, 1_024, 536_870_912, {
         description: 'Maximum size of the result of a task, in bytes; an error replaces a larger one.',
@@ -49,7 +49,7 @@ export const CONNECTORS = group('Connectors', {
     }),
     eventTypesFile: path({
       description:
-        'A YAML or JSON file with more event types, in addition to the three of every server. Read at the start.',
+        'A YAML or JSON file with more event types, in addition to the three of every server. The server reads it at the start.',
     }),
     eventCodes: Type.Enum(['auto', 'sketch', 'sep'], {
       default: 'auto',
@@ -74,28 +74,30 @@ export const CONNECTORS = group('Connectors', {
     rootAgent: Type.String({
       default: '',
       pattern: '^(?:[a-z0-9][a-z0-9-]{0,126}[a-z0-9])?$',
-      allowed: 'an agent_id; empty is none',
+      allowed: 'an agent_id; empty means none',
       description:
-        'The id of an agent whose card `/.well-known/agent-card.json` shows while it is registered, for clients that read a card only at the root of a host. Empty: the card of Signalbox.',
+        'The id of an agent whose card `/.well-known/agent-card.json` shows while it is registered, for clients that read a card only at the root of a host. If empty, it shows the card of Signalbox.',
     }),
     agentTtlSeconds: integer(300, 0, 2_000_000, {
-      description: 'Time without a heartbeat or registration after which an agent is removed, in seconds; 0 is never.',
+      description:
+        'Time without a heartbeat or registration after which an agent is removed, in seconds; 0 means never.',
     }),
     idHoldSeconds: integer(86_400, 0, 31_536_000, {
       description:
-        'Time for which the id of an expired agent is reserved for its owner, in seconds; 0 is none. An Admin can delete the reservation.',
+        'Time for which the id of an expired agent is reserved for its owner, in seconds; 0 reserves no id. An Admin can delete the reservation.',
     }),
     defaultTimeoutSeconds: integer(300, 1, 2_000_000, {
       description: 'Time-out of a request to an agent if the request sets none, in seconds.',
     }),
     maxTimeoutSeconds: integer(3_600, 1, 2_000_000, {
       description:
-        'Maximum time-out of a request to an agent, in seconds; larger ones are reduced to it. At least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
+        'Maximum time-out of a request to an agent, in seconds; larger ones are reduced to it. It must be at least `CONNECTORSA2_A_DEFAULT_TIMEOUT_SECONDS`.',
     }),
-    maxAgents: count(0, { description: 'Maximum number of registered agents; 0 is no limit.' }),
+    maxAgents: count(0, { description: 'Maximum number of registered agents; 0 means no limit.' }),
     maxInstances: integer(32, 1, 1_000, { description: 'Maximum number of instances of one agent.' }),
     maxSseIdleSeconds: integer(300, 0, 2_000_000, {
-      description: 'Time without an event or a comment of the agent after which a stream ends, in seconds; 0 is never.',
+      description:
+        'Time without an event or a comment of the agent after which a stream ends, in seconds; 0 means never.',
     }),
     slowConsumerSeconds: integer(30, 1, 2_000_000, {
       description:
@@ -109,11 +111,12 @@ export const CONNECTORS = group('Connectors', {
       description: 'Maximum size of a response of an agent, and of an event of a stream, in bytes.',
     }),
     agentTlsSkipVerify: flag(false, {
-      description: 'Accepts every certificate of agents; for development only. Logs a warning at each start.',
+      description:
+        'Accepts every certificate of agents, which is for development only. The server logs a warning at each start.',
     }),
     agentMaxConcurrency: integer(100, 1, 1_000_000, {
       description:
-        'Maximum number of requests and streams of one agent in progress, on each node. Of an agent with instances: of each instance.',
+        'Maximum number of requests and streams of one agent in progress, on each node. For an agent with instances, the limit applies to each instance.',
     }),
     agentUrlAllow: hosts({
       description: 'If set, agents can only have these hosts and addresses.',
@@ -122,11 +125,9 @@ export const CONNECTORS = group('Connectors', {
       description:
         'Hosts and addresses that agents cannot have; checked before the allow list. Link-local and cloud-metadata addresses are always refused.',
     }),
-    agentCaFile: Type.String({
-      default: '',
-      allowed: 'a path',
+    agentCaFile: path({
       description:
-        "A PEM file of certificate authorities for agents' certificates, in addition to the well-known ones; empty is none.",
+        "A PEM file of certificate authorities for agents' certificates, in addition to the well-known ones.",
     }),
     cardKeysFile: path({
       description:
@@ -135,12 +136,13 @@ export const CONNECTORS = group('Connectors', {
     agentProxyUrl: Type.String({
       default: '',
       secret: true,
-      allowed: 'http://[user:password@]host[:port]; empty is none',
+      allowed: 'http://[user:password@]host[:port]; empty means none',
       description:
-        'A forward proxy for all calls to agents: plain HTTP in absolute form, TLS by CONNECT. Never shown, because it can contain a password.',
+        'A forward proxy for all calls to agents: plain HTTP in absolute form, TLS by CONNECT. The server never shows it, because it can contain a password.',
     }),
     agentProxyUrlFile: path({
-      description: 'A file with that URL alone, instead of `CONNECTORSA2_A_AGENT_PROXY_URL`. Read at the start.',
+      description:
+        'A file with that URL alone, instead of `CONNECTORSA2_A_AGENT_PROXY_URL`. The server reads it at the start.',
     }),
   }),
   ce: group('The CloudEvents connector (/ce)', {
@@ -152,9 +154,9 @@ export const CONNECTORS = group('Connectors', {
     timeoutSeconds: integer(60, 1, 3_600, {
       description: 'Time-out of a command or query without the parameter `timeout`, in seconds.',
     }),
-    maxSseConnections: count(0, { description: 'Maximum number of open subscriptions; 0 is no limit.' }),
+    maxSseConnections: count(0, { description: 'Maximum number of open subscriptions; 0 means no limit.' }),
     maxSseIdleSeconds: integer(300, 0, 2_000_000, {
-      description: 'Time without a message after which a subscription ends, in seconds; 0 is never.',
+      description: 'Time without a message after which a subscription ends, in seconds; 0 means never.',
     }),
   }),
 })

@@ -107,14 +107,16 @@ function entry({ key, env, flag, schema }: Setting): string[] {
     ...wrapped(schema.description, WIDTH),
     '',
     `- key \`${key}\`, flag \`--${flag}\``,
-    `- default: \`${defaultText(schema.default)}\``,
+    `- default: ${defaultText(schema.default, '`')}`,
     `- allowed: ${allowedText(schema).replaceAll('*', String.raw`\*`)}`,
     '',
   ]
 }
 
-function defaultText(value: SettingValue): string {
-  return typeof value === 'object' ? value.join(', ') : String(value)
+/** @param quote The mark before and after a value */
+function defaultText(value: SettingValue, quote = ''): string {
+  const text = typeof value === 'object' ? value.join(', ') : String(value)
+  return text === '' ? 'empty' : `${quote}${text}${quote}`
 }
 
 function wrapped(text: string, width: number): string[] {

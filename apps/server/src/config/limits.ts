@@ -20,7 +20,7 @@ export function derivedDefaults(): ReadonlyMap<string, number> {
 
 /** The limits of callers and of the process. docs/reference/limits.md explains the defaults. */
 export const LIMITS = group('Limits', {
-  caller: group('Limits of one caller: a ClientID. 0 is no limit', {
+  caller: group('Limits of one caller: a ClientID. 0 means no limit', {
     requestsPerSecond: count(caller.requestsPerSecond, {
       description: 'Requests per second; bursts may have twice as many.',
     }),
@@ -38,7 +38,7 @@ export const LIMITS = group('Limits', {
     waitingRequests: count(1_024, { description: 'Commands and queries that wait for a reply.' }),
   }),
   process: group(
-    'Limits of the whole server. 0 is no limit. Without authentication a network address may use half of each',
+    'Limits of the whole server. 0 means no limit. Without authentication a network address may use half of each',
     {
       requestsInFlight: count(process.requestsInFlight, { description: 'Concurrent requests.' }),
       bodyBytes: count(most.processBodyBytes, {

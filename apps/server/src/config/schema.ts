@@ -82,16 +82,16 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       clientId: Type.String({
         default: '',
         pattern: '^[!-~]{0,1000}$',
-        allowed: 'up to 1000 visible ASCII characters; empty is none',
+        allowed: 'up to 1000 visible ASCII characters; empty means none',
         description:
-          'The id of the public client that the identity provider has for the console. Set: operators [sign in](../guides/console.md#sign-in) at the provider. Needs `API_AUTHENTICATION_ENABLE`.',
+          'The id of the public client that the identity provider has for the console. If set, operators [sign in](../guides/console.md#sign-in) at the provider. Requires `API_AUTHENTICATION_ENABLE`.',
       }),
       issuer: Type.String({
         default: '',
         pattern: '^(?:https?://[^\\s?#]{1,1000})?$',
-        allowed: 'an https URL, or http on loopback, without query; empty is none',
+        allowed: 'an https URL, or http on loopback, without query; empty means none',
         description:
-          'The issuer URL of the identity provider, below which its metadata is. Empty: `AUTHENTICATION_ISSUER`.',
+          'The issuer URL of the identity provider, below which its metadata is. If empty, it is `AUTHENTICATION_ISSUER`.',
       }),
       scopes: list(['openid'], '^[!#-\\[\\]-~]{1,200}$', 'a list of scopes', {
         description:
@@ -100,9 +100,9 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       resource: Type.String({
         default: '',
         pattern: '^(?:[A-Za-z][A-Za-z0-9+.-]*:[^\\s#]{1,1000})?$',
-        allowed: 'a URI without fragment; empty is none',
+        allowed: 'a URI without fragment; empty means none',
         description:
-          'The resource that the console requests tokens for (RFC 8707): one entry of `AUTHENTICATION_AUDIENCE`. Empty: the provider decides.',
+          'The resource that the console requests tokens for (RFC 8707): one entry of `AUTHENTICATION_AUDIENCE`. If empty, the provider decides.',
       }),
     }),
   }),
@@ -113,7 +113,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
     jwksUrl: Type.String({
       default: '',
-      allowed: 'an http or https URL; empty is none',
+      allowed: 'an http or https URL; empty means none',
       description: 'Key source: the URL of a JSON Web Key Set, usually of an identity provider.',
     }),
     jwksFile: path({
@@ -126,7 +126,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     secret: Type.String({
       default: '',
       secret: true,
-      allowed: 'a text of 32 bytes or more; empty is none',
+      allowed: 'a text of 32 bytes or more; empty means none',
       description:
         'Key source: a secret shared with the issuer of the tokens. Every holder can make tokens: prefer a public key.',
     }),
@@ -136,14 +136,14 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
     algorithms: list([], '^[A-Za-z0-9]{1,16}$', 'a list such as ES256, RS256; they must go with the keys', {
       description:
-        'Accepted signature algorithms. Empty: the first algorithm of the key, such as ES256 or RS256; HS256 for a secret; RS256, ES256 and EdDSA for a key set.',
+        'Accepted signature algorithms. If empty, the server accepts the first algorithm of the key, such as ES256 or RS256; for a secret HS256; for a key set RS256, ES256 and EdDSA.',
     }),
     issuer: Type.String({
       default: '',
-      allowed: 'a text; empty is anything',
+      allowed: 'a text; empty accepts any',
       description: 'The required claim `iss` of a token.',
     }),
-    audience: list([], '^.{1,1024}$', 'a list; empty is anything', {
+    audience: list([], '^.{1,1024}$', 'a list; empty accepts any', {
       description: 'The claim `aud` of a token must contain one of these.',
     }),
     oauth: group('OAuth on /mcp', {
@@ -152,7 +152,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
           'Makes `/mcp` a protected resource of OAuth 2.1: clients find the authorization server automatically, and the scopes of tokens restrict callers. Needs `AUTHENTICATION_ENABLE`, `AUTHENTICATION_ISSUER`, `PUBLIC_URL`, and in `AUTHENTICATION_AUDIENCE` the URL of `/mcp`.',
       }),
       authorizationServers: list([], '^https?://[^\\s"]{1,1000}$', 'a list of http or https URLs', {
-        description: 'The issuer URLs that clients get tokens from. Empty: `AUTHENTICATION_ISSUER`.',
+        description: 'The issuer URLs that clients get tokens from. If empty, the only one is `AUTHENTICATION_ISSUER`.',
       }),
       scopePrefix: Type.String({
         default: '',
@@ -165,7 +165,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   }),
   authorization: group('Authorization', {
     enable: flag(false, {
-      description: 'Applies a policy to callers of the shared listener; otherwise they may do everything.',
+      description: 'Applies a policy to callers of the shared listener; without it they may do everything.',
     }),
     policyFile: path({
       description: 'A YAML or JSON file with the policy. The server reads it again when it changes.',
@@ -185,7 +185,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   publicUrl: Type.String({
     default: '',
     pattern: '^(?:https?://[^\\s]{1,1000})?$',
-    allowed: 'an http or https URL; empty is none',
+    allowed: 'an http or https URL; empty means none',
     description:
       'The URL of the shared listener for clients, such as `https://broker.example.com`, without query. Agent cards name it; without it they name the host of each request, and are not signed.',
   }),
@@ -195,7 +195,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   }),
   agentsFile: path({
     description:
-      'A YAML or JSON file with a list of agents: `agent_card_url`, and optionally `agent_id` and `a2a`. The server registers them, and removes those that are taken out of it. The same on all nodes; read again when it changes.',
+      'A YAML or JSON file with a list of agents: `agent_card_url`, and optionally `agent_id` and `a2a`. The server registers them, and removes those that are taken out of it. All nodes need the same file. The server reads it again when it changes.',
   }),
   dnsServers: list(
     [],
@@ -203,7 +203,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     'a list of addresses, with a port if it is not 53: 10.0.0.2, [fd00::2]:5353',
     {
       description:
-        'Name servers for the hosts of agents, webhooks, key sets and identity providers. Empty: those of `/etc/resolv.conf`. `/etc/hosts` and the search domains of `/etc/resolv.conf` apply in both cases.',
+        'Name servers for the hosts of agents, webhooks, key sets and identity providers. If empty, the server uses those of `/etc/resolv.conf`. `/etc/hosts` and the search domains of `/etc/resolv.conf` apply in both cases.',
     },
   ),
   trustedProxies: list([], '^[0-9A-Fa-f:.]{2,45}(?:/[0-9]{1,3})?$', 'a list of addresses and CIDR ranges', {
@@ -227,8 +227,8 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
   }),
   queue: group('Queues', {
-    maxMessages: count(0, { description: 'Maximum number of messages in one queue; 0 is no limit.' }),
-    maxBytes: count(0, { description: 'Maximum size of one queue, in bytes; 0 is no limit.' }),
+    maxMessages: count(0, { description: 'Maximum number of messages in one queue; 0 means no limit.' }),
+    maxBytes: count(0, { description: 'Maximum size of one queue, in bytes; 0 means no limit.' }),
   }),
   maxChannels: MAX_CHANNELS,
   audit: group('The audit log', {
@@ -243,14 +243,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
   metrics: group('Metrics', {
     queues: list([], '^\\S.{0,255}$', 'a list of queue names and patterns', {
       description:
-        'Queues with separate series on `/metrics`: depth, and age of the oldest message. In a pattern `*` matches any characters, dots included, and `?` matches one. At most 200 queues have series; the first by name.',
+        'Queues with separate series on `/metrics`: depth, and age of the oldest message. In a pattern `*` matches any characters, dots included, and `?` matches one. At most 200 queues have series; they are the first by name.',
     }),
   }),
   routing: group('Routing', {
-    file: Type.String({
-      default: '',
-      allowed: 'a path',
-      description: 'A JSON file with the routing table; empty is none. The server reads it again when it changes.',
+    file: path({
+      description: 'A JSON file with the routing table. The server reads it again when it changes.',
     }),
   }),
   webhooks: group('Webhooks', {
@@ -260,7 +258,7 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     }),
     keyFile: path({
       description:
-        'A file of 32 random bytes, which seals the secrets of subscriptions and the registered credentials of agents; the same on all nodes. Created with mode 0600 if it does not exist.',
+        'A file of 32 random bytes, which seals the secrets of subscriptions and the registered credentials of agents. All nodes need the same file. The server creates it with mode 0600 if it does not exist.',
     }),
     allow: hosts({
       description:
@@ -270,10 +268,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description:
         'Time after the first attempt in which a message is tried again, in seconds. Then it moves to the dead-letter queue of its subscription.',
     }),
-    maxPerOwner: count(100, { description: 'Maximum number of subscriptions of one caller; 0 is no limit.' }),
+    maxPerOwner: count(100, { description: 'Maximum number of subscriptions of one caller; 0 means no limit.' }),
     maxFailedHandshakes: count(30, {
       description:
-        'Maximum number of endpoints that may refuse, or not answer, the handshake of one caller in a minute, on each node; 0 is no limit. With one host, all callers together may have four times as many.',
+        'Maximum number of endpoints that may refuse, or not answer, the handshake of one caller in a minute, on each node; 0 means no limit. With one host, all callers together may have four times as many.',
     }),
   }),
   settleGraceMs: integer(250, 0, 10_000, {

@@ -49,7 +49,7 @@ export const hosts = (about: About) =>
   )
 
 export const path = (about: About & { readonly allowed?: string }) =>
-  Type.String({ default: '', allowed: 'a path; empty is none', ...about })
+  Type.String({ default: '', allowed: 'a path; empty means none', ...about })
 
 export const group = <P extends Type.TProperties>(description: string, properties: P) =>
   Type.Object(properties, { additionalProperties: false, description })

@@ -29,7 +29,7 @@ export const STORE_PATH = Type.String(embeddedSettings.STORE_PATH_SETTING)
 
 /** The setting `maxChannels`. */
 export const MAX_CHANNELS = count(DEFAULT_MAX_CHANNELS.embedded, {
-  description: `Maximum number of channels of all types; 0 is no limit. With \`engine: nats\` the default is ${DEFAULT_MAX_CHANNELS.nats}.`,
+  description: `Maximum number of channels of all types; 0 means no limit. With \`engine: nats\` the default is ${DEFAULT_MAX_CHANNELS.nats}.`,
 })
 
 /** The prefixes of the environment variables for the engines' own settings. */

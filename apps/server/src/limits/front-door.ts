@@ -24,9 +24,9 @@ export interface ServerFrontDoor
   readonly setLimits: (limits: Config['limits']) => void
   /** Returns a caller's limits in the broker. */
   readonly limitsOf: (caller: Caller) => LimitsOfCaller
-  /** Returns the most agents that a caller may own; 0 is no limit. */
+  /** Returns the most agents that a caller may own; 0 means no limit. */
   readonly maxAgentsOf: (caller: RegistryCaller) => number
-  /** Returns the most tasks that a caller may have; 0 is no limit. */
+  /** Returns the most tasks that a caller may have; 0 means no limit. */
   readonly maxTasksOf: (caller: Caller) => number
   /**
    * Counts and logs a refusal by a limit that another component checks, such as the limit of

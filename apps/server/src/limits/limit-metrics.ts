@@ -31,7 +31,7 @@ export class LimitMetrics {
     })
     const most = new Gauge({
       name: 'broker_limit_max',
-      help: 'The limits of the process; 0 is no limit.',
+      help: 'The limits of the process; 0 means no limit.',
       labelNames: ['limit'],
       registers: [registry],
       collect() {

@@ -17,13 +17,13 @@ export interface EngineOptions {
   /** The maximum message size (body, metadata and tags together), in bytes; at least 1. @default 67108864 */
   readonly maxMessageBytes?: number
   /**
-   * The maximum number of channels, all types together; 0 is unlimited. Channels of the broker neither count nor are
+   * The maximum number of channels, all types together; 0 means unlimited. Channels of the broker neither count nor are
    * refused. @default the engine's limit
    */
   readonly maxChannels?: number
-  /** The maximum number of messages in a queue, including delayed and leased ones; 0 is unlimited. @default 0 */
+  /** The maximum number of messages in a queue, including delayed and leased ones; 0 means unlimited. @default 0 */
   readonly queueMaxMessages?: number
-  /** The maximum size of all messages in a queue, in bytes; 0 is unlimited. @default 0 */
+  /** The maximum size of all messages in a queue, in bytes; 0 means unlimited. @default 0 */
   readonly queueMaxBytes?: number
   /**
    * The maximum age of entries in events stores, in ms; 0 keeps all. A channel's own setting overrides it. @default 0

@@ -49,7 +49,7 @@ export interface EngineCapabilities {
    * `true` when messages are on other machines: calls fail while those are unreachable, and succeed when they are back.
    */
   readonly remoteStorage: boolean
-  /** The highest number of delayed messages in one queue; 0 is unlimited. */
+  /** The highest number of delayed messages in one queue; 0 means unlimited. */
   readonly maxDelayedPerQueue: number
   /** `true` when expired messages are removed, some time after their expiry, even while no broker node runs. */
   readonly expiryWithoutNode: boolean

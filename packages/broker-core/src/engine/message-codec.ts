@@ -47,11 +47,11 @@ interface Fields {
 /** A message of a queue as an engine stores it. Times are in ms since the epoch. */
 export interface EncodedQueueMessage {
   readonly message: OutgoingMessage
-  /** 0 is immediately. */
+  /** 0 means immediately. */
   readonly dueAt: number
   /** 0 means never. */
   readonly expiresAt: number
-  /** 0 is unlimited. */
+  /** 0 means unlimited. */
   readonly maxReceiveCount: number
   readonly deadLetterQueue: string
   /** A hash of the deduplication id. */

@@ -2,12 +2,12 @@ import type { OutgoingMessage, QueueDelivery, QueueMessage } from '../message.ts
 import type { ResultLimit } from './result-size.ts'
 
 export interface QueueSend extends OutgoingMessage {
-  /** The time until the message is visible, in ms; 0 is immediately. */
+  /** The time until the message is visible, in ms; 0 means immediately. */
   readonly delayMs: number
   /** The time from the send until the message expires, in ms; 0 means never. A delay does not extend it. */
   readonly expirationMs: number
   /**
-   * Receives before the message moves to `deadLetterQueue`; 0 is unlimited. Has no effect without a `deadLetterQueue`.
+   * Receives before the message moves to `deadLetterQueue`; 0 means unlimited. Has no effect without a `deadLetterQueue`.
    */
   readonly maxReceiveCount: number
   /** The name of the dead-letter queue; empty if there is none. */

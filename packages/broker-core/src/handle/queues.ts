@@ -14,11 +14,11 @@ import { assertInput, assertInteger } from './access.ts'
 
 /** The input of a producer to a queue. */
 export interface QueueSendInput extends MessageInput {
-  /** The time until the message is visible, in ms; 0 is immediately. @default 0 */
+  /** The time until the message is visible, in ms; 0 means immediately. @default 0 */
   readonly delayMs?: number
   /** The time from the send until the message expires, in ms; 0 means never. @default 0 */
   readonly expirationMs?: number
-  /** Receives before the message moves to `deadLetterQueue`; 0 is unlimited. Has no effect without one. @default 0 */
+  /** Receives before the message moves to `deadLetterQueue`; 0 means unlimited. Has no effect without one. @default 0 */
   readonly maxReceiveCount?: number
   /** The name of another queue; empty if there is none. @default '' */
   readonly deadLetterQueue?: string

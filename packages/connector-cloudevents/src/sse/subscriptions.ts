@@ -26,7 +26,7 @@ export class Subscriptions {
   /** Subscriptions that are being opened. They count towards the limit. */
   #opening = 0
 
-  /** @param limit The most subscriptions that may be open at a time; 0 is no limit */
+  /** @param limit The most subscriptions that may be open at a time; 0 means no limit */
   constructor(limit: number) {
     this.#limit = limit
     this.#streams = new OpenStreams(limit)

@@ -13,9 +13,9 @@ export interface TaskOptions {
   readonly afterMs?: number
   /** Time for which a task is kept after its creation and after its end, in ms; above 0. @default 3600000 */
   readonly ttlMs?: number
-  /** The most stored tasks of all callers; 0 is no limit. At the limit, calls do not become tasks. @default 10000 */
+  /** The most stored tasks of all callers; 0 means no limit. At the limit, calls do not become tasks. @default 10000 */
   readonly maxTasks?: number
-  /** Returns the most stored tasks of a caller; 0 is no limit. @default 100 for each caller */
+  /** Returns the most stored tasks of a caller; 0 means no limit. @default 100 for each caller */
   readonly maxTasksOf?: (caller: Caller) => number
   /** The largest result of a task, in bytes; a call with a larger one fails. @default 1048576 */
   readonly maxResultBytes?: number

@@ -79,7 +79,7 @@ export interface QueueRow {
   readonly maxReceiveCount: number
   readonly deadLetterQueue: string
   readonly body: Uint8Array
-  /** 0 is immediately. */
+  /** 0 means immediately. */
   readonly dueAt: number
   readonly deduplicationId: string | undefined
 }

@@ -37,7 +37,7 @@ import type { SkippedChannels } from './refusals.ts'
 import { RefusedError, touching, touchingPart } from './refusals.ts'
 
 interface QueueLimits {
-  /** The maximum number of messages in a queue; 0 is unlimited. */
+  /** The maximum number of messages in a queue; 0 means unlimited. */
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
 }

@@ -13,7 +13,7 @@ export interface ModelMessage {
   readonly id: string
   readonly sequence: number
   readonly dueAt: number
-  /** 0 is never. */
+  /** 0 means never. */
   readonly expiresAt: number
   readonly maxReceiveCount: number
   readonly deadLetterQueue: string

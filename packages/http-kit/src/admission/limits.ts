@@ -1,42 +1,42 @@
 import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 
-/** Limits of one verified caller. 0 is no limit. */
+/** Limits of one verified caller. 0 means no limit. */
 export interface CallerLimits {
-  /** Requests per second, as a token bucket that holds twice as many; 0 is no limit. @default 0 */
+  /** Requests per second, as a token bucket that holds twice as many; 0 means no limit. @default 0 */
   readonly requestsPerSecond: number
-  /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 1024 */
+  /** Concurrent requests, including long polls and excluding streams; 0 means no limit. @default 1024 */
   readonly requestsInFlight: number
   /**
-   * Bytes of request bodies, replies and answers in memory; 0 is no limit.
+   * Bytes of request bodies, replies and answers in memory; 0 means no limit.
    * @default half of the process's, at most 67108864
    */
   readonly bodyBytes: number
-  /** Open SSE streams and WebSockets; 0 is no limit. @default 256 */
+  /** Open SSE streams and WebSockets; 0 means no limit. @default 256 */
   readonly streams: number
 }
 
 /**
- * Limits of the whole process. 0 is no limit. An anonymous caller, which is a network address, may use half of each.
+ * Limits of the whole process. 0 means no limit. An anonymous caller, which is a network address, may use half of each.
  */
 export interface ProcessLimits {
-  /** Concurrent requests, including long polls and excluding streams; 0 is no limit. @default 16384 */
+  /** Concurrent requests, including long polls and excluding streams; 0 means no limit. @default 16384 */
   readonly requestsInFlight: number
   /**
-   * Bytes of request bodies, replies and answers in memory; 0 is no limit.
+   * Bytes of request bodies, replies and answers in memory; 0 means no limit.
    * @default a quarter of the memory that the process may use, at most 1073741824
    */
   readonly bodyBytes: number
-  /** Open SSE streams and WebSockets; 0 is no limit. @default 4096 */
+  /** Open SSE streams and WebSockets; 0 means no limit. @default 4096 */
   readonly streams: number
   /**
-   * Bytes of answers and streams that readers have not read; 0 is no limit. One caller may use half.
+   * Bytes of answers and streams that readers have not read; 0 means no limit. One caller may use half.
    * @default an eighth of the memory that the process may use, at most 268435456
    */
   readonly unreadBytes: number
   /**
    * Share of the heap limit, or of the memory of the container or machine, in percent. Above it, large bodies, calls of
-   * agents and new streams are refused; 0 is no limit.
+   * agents and new streams are refused; 0 means no limit.
    * @default 85
    */
   readonly memoryPercent: number

@@ -45,13 +45,13 @@ export class InFlight {
  * them.
  */
 export class OpenStreams {
-  /** The most streams that may be open at a time; 0 is no limit. */
+  /** The most streams that may be open at a time; 0 means no limit. */
   readonly limit: number
   readonly #streams = new Set<SseStream>()
   readonly #byAccount = new Map<string, number>()
   #closed = false
 
-  /** @param limit The most streams that may be open at a time; 0 is no limit */
+  /** @param limit The most streams that may be open at a time; 0 means no limit */
   constructor(limit: number) {
     this.limit = limit
   }

@@ -50,7 +50,7 @@ export interface SseOptions {
    */
   readonly maxBufferedBytes?: number
   /**
-   * Time that a slow reader has to read the buffered bytes, or one piece of a large event, in ms; 0 is no limit.
+   * Time that a slow reader has to read the buffered bytes, or one piece of a large event, in ms; 0 means no limit.
    * After it, the reader gets `slowConsumerEvent` and the stream ends.
    * @default 30000
    */

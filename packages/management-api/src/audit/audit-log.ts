@@ -11,7 +11,7 @@ import { AuthenticationFailures, Denials } from './gathered-events.ts'
 export interface AuditLogOptions {
   /** The age after which entries are deleted, in seconds; 0 keeps all. @default 2592000, 30 days */
   readonly maxAgeSeconds?: number
-  /** The most bytes of all entries; the oldest are deleted first. 0 is no limit. @default 268435456 */
+  /** The most bytes of all entries; the oldest are deleted first. 0 means no limit. @default 268435456 */
   readonly maxBytes?: number
   /** The most entries that wait for the store; further ones are dropped and counted. @default 10000 */
   readonly maxBuffered?: number

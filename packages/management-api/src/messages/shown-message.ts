@@ -32,7 +32,10 @@ export const shownMessageSchema = Type.Object({
   receive_count: Type.Optional(Type.Integer({ minimum: 0, description: 'Queues: the number of receives.' })),
   expires_at: Type.Optional(time('Queues: the time of expiry, ISO 8601; null for never.')),
   max_receive_count: Type.Optional(
-    Type.Integer({ minimum: 0, description: 'Queues: receives before it moves to dead_letter_queue; 0 is unlimited.' }),
+    Type.Integer({
+      minimum: 0,
+      description: 'Queues: receives before it moves to dead_letter_queue; 0 means unlimited.',
+    }),
   ),
   dead_letter_queue: Type.Optional(Type.String({ description: 'Queues: empty for none.' })),
   key: Type.Optional(Type.String({ description: 'Events stores: the compaction key.' })),

@@ -16,18 +16,18 @@ const sendQueueMessage = defineAction({
       body: argument.text('The payload of the message: plain text or JSON as text.'),
       metadata: argument.metadata(),
       tags: argument.tags(argument.DEDUPLICATION_HINT),
-      delay_seconds: argument.seconds('Seconds until the message becomes visible; 0 is immediately.'),
-      expiration_seconds: argument.seconds('Seconds until the message is dropped; 0 is never.'),
+      delay_seconds: argument.seconds('Seconds until the message becomes visible; 0 means immediately.'),
+      expiration_seconds: argument.seconds('Seconds until the message is dropped; 0 means never.'),
       max_receive_count: Type.Optional(
         Type.Integer({
-          description: 'Receives before the message moves to dead_letter_queue; 0 is unlimited.',
+          description: 'Receives before the message moves to dead_letter_queue; 0 means unlimited.',
           minimum: 0,
           maximum: Number.MAX_SAFE_INTEGER,
           default: 0,
         }),
       ),
       dead_letter_queue: argument.optionalChannel(
-        'The queue to which the message moves after max_receive_count receives; empty is none.',
+        'The queue to which the message moves after max_receive_count receives; empty means none.',
       ),
     },
     STRICT,

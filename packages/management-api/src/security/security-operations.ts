@@ -42,7 +42,9 @@ const securityRoute = defineManagementRoute({
       [
         Type.Object({
           source: Type.String({ description: 'The setting that names the keys, such as `authentication.jwksUrl`.' }),
-          algorithms: Type.Array(Type.String(), { description: 'Empty: the algorithms that fit the keys.' }),
+          algorithms: Type.Array(Type.String(), {
+            description: 'If empty, the server accepts the algorithms that fit the keys.',
+          }),
           issuer: Type.String({ description: 'The required issuer; empty for any.' }),
           audience: Type.Array(Type.String(), { description: 'The allowed audiences; empty for any.' }),
           oauth: Type.Boolean({ description: 'True if the scopes of a token restrict its caller.' }),

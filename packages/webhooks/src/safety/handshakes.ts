@@ -48,7 +48,7 @@ export class FailedHandshakes {
   /** In the order of their ends. */
   readonly #windows = new Map<string, Window>()
 
-  /** @param limit The most failed handshakes of one caller in a minute; 0 is no limit */
+  /** @param limit The most failed handshakes of one caller in a minute; 0 means no limit */
   constructor(limit: number) {
     this.#limit = limit
   }
