@@ -12,7 +12,7 @@ export class FurtherPages<Item, Cursor> {
   readonly first: PageOf<Item, Cursor>
   /** The items of all pages in their order, each once. */
   readonly items: readonly Item[]
-  /** Where the next page begins; null at the end of the list. */
+  /** The position at which the next page begins; null at the end of the list. */
   readonly next: Cursor | null
   readonly #further: readonly PageOf<Item, Cursor>[]
   readonly #idOf: (item: Item) => unknown
@@ -40,7 +40,7 @@ export class FurtherPages<Item, Cursor> {
 
   /**
    * Returns the list with a newer first page. Items that newer ones pushed off the first page become a further page.
-   * Undefined if the newer page shares no item with the list: there may be items between them that nobody has read.
+   * Undefined if the newer page shares no item with the list: there may be items between them that were never read.
    */
   follow(first: PageOf<Item, Cursor>): FurtherPages<Item, Cursor> | undefined {
     if (this.#further.length === 0 || first.next_cursor === null) return new FurtherPages(first, this.#idOf)

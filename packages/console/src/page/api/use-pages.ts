@@ -70,7 +70,7 @@ interface FurtherOptions<Item, Cursor> {
 
 /**
  * Adds further pages to the first one. `more` reads the next page, unless one is being read; `next` is null at the end. The list
- * stands still, and `behind` is true, when the first page moved on by more than a page. `restart` drops the further pages.
+ * does not change, and `behind` is true, when the first page moved on by more than a page. `restart` drops the further pages.
  */
 export function useFurtherPages<Item, Cursor>(options: FurtherOptions<Item, Cursor>) {
   const { key, first, idOf } = options

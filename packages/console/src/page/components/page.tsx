@@ -94,7 +94,7 @@ interface BehindProps {
   readonly of: { readonly behind: boolean; readonly restart: () => void }
 }
 
-/** Offers the present beginning of a list that stands still because its first page moved on by more than a page. */
+/** Offers the present beginning of a list that does not change because its first page moved on by more than a page. */
 export function Behind({ of: { behind, restart } }: BehindProps) {
   if (!behind) return null
   return (
