@@ -1,11 +1,10 @@
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 import { command } from '@signalbox/cli/testing'
 import { testFolder } from '@signalbox/testkit/test-folder'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { compareVersions, configurationChecks } from '../src/doctor.ts'
 
@@ -48,13 +47,11 @@ test('contexts - are saved for the user alone, listed without tokens, used and r
 
 test('contexts - the token of a context is sent only to its server; a file that others can read is reported', async () => {
   const seen: (string | undefined)[] = []
-  const listener = createServer((request, response) => {
+  const listener = await testServer((request, response) => {
     seen.push(request.headers.authorization)
     response.end('{}')
-  }).listen(0, '127.0.0.1')
-  onTestFinished(() => void listener.close())
-  await new Promise((resolve) => listener.once('listening', resolve))
-  const url = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`
+  })
+  const url = listener.url
   const { file, run } = user()
   await run(`context add own --url ${url} --token secret`)
   await run('agents ls')

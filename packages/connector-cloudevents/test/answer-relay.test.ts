@@ -1,17 +1,13 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { BrokerError } from '@signalbox/broker-core'
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { AuthenticationError } from '@signalbox/http-kit'
 import type { Authenticator } from '@signalbox/http-kit'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { until } from '@signalbox/testkit/until'
 
 import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import { ceConnector } from '../src/index.ts'
-import { event, openCe } from './ce-server.ts'
+import { event, openCe, serveHandler } from './ce-server.ts'
 import type { CeServer } from './ce-server.ts'
 import type { Loose } from '@signalbox/testkit/sse-client'
 
@@ -38,14 +34,7 @@ interface OtherNode {
 /** A second endpoint over the same broker: another node, as far as answers go. */
 async function openOther({ broker }: CeServer, options: CeConnectorOptions): Promise<OtherNode> {
   const connector = ceConnector(broker, options)
-  const server = createServer(connector.handler)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(async () => {
-    await connector.close(100)
-    server.closeAllConnections()
-    server.close()
-  })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ce`
+  const base = await serveHandler(connector)
   return {
     connector,
     async answer(id, query = '', headers = {}) {
@@ -154,14 +143,7 @@ test('CE-11 - answers across nodes: a subscriber that cannot receive answers is 
   })
   const system: BrokerHandle = Object.create(one.system, { queries: { value: queries } })
   const connector = ceConnector(one.broker, { system })
-  const server = createServer(connector.handler)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(async () => {
-    await connector.close(100)
-    server.closeAllConnections()
-    server.close()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ce/subscribe/commands?channel=c`
+  const url = `${await serveHandler(connector)}/subscribe/commands?channel=c`
   expect((await fetch(url)).status).toBe(503)
   expect((await one.user.channels.list({ type: 'commands' })).length).toBe(0)
   away = false

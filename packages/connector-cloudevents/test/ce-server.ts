@@ -1,6 +1,4 @@
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
@@ -17,6 +15,7 @@ import { CE_PUSH_FORMATS } from '../src/index.ts'
 import type { CeConnector, CeConnectorOptions } from '../src/index.ts'
 import type { Loose } from '@signalbox/testkit/sse-client'
 import { SseClient } from '@signalbox/testkit/sse-client'
+import { testServer } from '@signalbox/testkit/test-server'
 
 import Fastify from 'fastify'
 
@@ -114,14 +113,9 @@ export async function openCe(
 
 /** Serves a handler on its own, without a framework; resolves with the address of its routes. */
 export async function serveHandler(connector: CeConnector): Promise<string> {
-  const server = createServer(connector.handler)
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(async () => {
-    await connector.close(100)
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const server = await testServer(connector.handler)
+  onTestFinished(() => connector.close(100))
+  const { port } = server
   return `http://127.0.0.1:${port}/ce`
 }
 

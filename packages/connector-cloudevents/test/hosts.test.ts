@@ -1,11 +1,9 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { createBroker } from '@signalbox/broker-core'
 import type { Broker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import Fastify from 'fastify'
 import { testFolder } from '@signalbox/testkit/test-folder'
+import { testServer } from '@signalbox/testkit/test-server'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { ceConnector } from '../src/fastify.ts'
@@ -27,14 +25,9 @@ function send(url: string): Promise<Response> {
 
 test('CE-8 - hosts: the handler runs on a bare node server, and answers 404 for other paths', async () => {
   const connector = ceConnector(await openBroker(), { path: '/events/ce' })
-  const server = createServer((request, response) => connector.handler(request, response, { 'X-Host': 'bare' }))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(async () => {
-    await connector.close()
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = await testServer((request, response) => connector.handler(request, response, { 'X-Host': 'bare' }))
+  onTestFinished(() => connector.close())
+  const base = server.url
   const answer = await send(`${base}/events/ce/send/event`)
   expect([answer.status, answer.headers.get('x-host')]).toEqual([202, 'bare'])
   for (const path of ['/ce/send/event', '/events/ce', '/events/ce/', '/events/ce/send/nothing', '/']) {

@@ -1,22 +1,17 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { describe, expect, test } from 'vitest'
 
 import { AdmissionControl, TrustedProxies } from '../src/index.ts'
 import { addressOf, derivedLimits, HeldBytes, networkOf } from '../src/internal.ts'
 import { ConnectionCaller } from '../src/surface/caller.ts'
 
 async function addressBy(proxies: TrustedProxies, headers: Record<string, string>): Promise<string> {
-  const server = createServer((request, response) => {
+  const server = await testServer((request, response) => {
     proxies.locate(request)
     response.setHeader('Connection', 'close')
     response.end(addressOf(request))
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
+  })
+  const { port } = server
   return (await fetch(`http://127.0.0.1:${port}/`, { headers })).text()
 }
 

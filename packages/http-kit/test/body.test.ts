@@ -1,25 +1,10 @@
-import { once } from 'node:events'
-import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import { RawConnection } from '@signalbox/testkit/raw-connection'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { describe, expect, test } from 'vitest'
 
 import { errorText, jsonHeadersProblem, readBody, refuseBody } from '../src/internal.ts'
-
-async function serve(listener: (request: IncomingMessage, response: ServerResponse) => void): Promise<{
-  server: Server
-  port: number
-}> {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { server, port: (server.address() as AddressInfo).port }
-}
 
 /** Echoes bodies up to `limit` bytes, refuses larger ones. */
 const echo =
@@ -69,7 +54,7 @@ describe('J3 - headers', () => {
 
 describe('J3 - bodies', () => {
   test('J3 - a body of the limit is read, one byte more is 413 with -32600', async () => {
-    const { port } = await serve(echo(1000))
+    const { port } = await testServer(echo(1000))
     const url = `http://127.0.0.1:${port}/`
     const exact = await fetch(url, { method: 'POST', body: 'x'.repeat(1000) })
     expect(await exact.text()).toBe('x'.repeat(1000))
@@ -81,7 +66,7 @@ describe('J3 - bodies', () => {
   })
 
   test('J3 - a chunked body over the limit is refused, with any declared length', async () => {
-    const { port } = await serve(echo(100_000))
+    const { port } = await testServer(echo(100_000))
     const body = new ReadableStream<Uint8Array>({
       pull(controller) {
         controller.enqueue(new Uint8Array(60_000))
@@ -95,7 +80,7 @@ describe('J3 - bodies', () => {
   })
 
   test('J3 - a client that sends far more than the limit still reads the refusal, and is then disconnected', async () => {
-    const { port } = await serve(echo(100))
+    const { port } = await testServer(echo(100))
     const connection = new RawConnection(port)
     connection.post('/', 'x'.repeat(3_000_000))
     await connection.closed
@@ -105,7 +90,7 @@ describe('J3 - bodies', () => {
   })
 
   test('bodies - a refused body of any length that does not arrive keeps no connection', async () => {
-    const { port } = await serve(echo(100))
+    const { port } = await testServer(echo(100))
     const answers = ['Content-Length: 1000', 'Content-Length: 3000000', 'Transfer-Encoding: chunked'].map(
       async (length) => {
         const connection = new RawConnection(port)
@@ -119,7 +104,7 @@ describe('J3 - bodies', () => {
   })
 
   test('bodies - a connection stays open after a refused body that arrives', async () => {
-    const { port } = await serve(echo(100))
+    const { port } = await testServer(echo(100))
     const connection = new RawConnection(port)
     await connection.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n')
     expect((await connection.answer()).status).toBe(413)
@@ -131,7 +116,7 @@ describe('J3 - bodies', () => {
   test('bodies - a client that disconnects in the middle gets no answer', async () => {
     let called = false
     const closed = new Promise<void>((resolve) => {
-      void serve((request) => {
+      void testServer((request) => {
         readBody(request, 1000, () => (called = true))
         request.on('error', () => {})
         request.once('close', resolve)
@@ -147,7 +132,7 @@ describe('J3 - bodies', () => {
 
 /** Reads the body as a host does, and keeps `kept` in `request.body`. */
 async function readBefore(kept: unknown, sent = 'ignored'): Promise<string> {
-  const { port } = await serve((request, response) => {
+  const { port } = await testServer((request, response) => {
     request.resume()
     request.once('end', () => {
       Object.assign(request, { body: kept })

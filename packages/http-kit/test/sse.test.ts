@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { connect } from 'node:net'
 
 import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { testServer } from '@signalbox/testkit/test-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { SseEnd, SseOptions } from '../src/index.ts'
@@ -13,13 +13,8 @@ import { eventText, OpenStreams } from '../src/internal.ts'
 
 /** A server that hands each response to the test. */
 async function serve(onResponse: (response: ServerResponse) => void): Promise<number> {
-  const server = createServer((_request, response) => onResponse(response)).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  const server = await testServer((_request, response) => onResponse(response))
+  return server.port
 }
 
 async function open(

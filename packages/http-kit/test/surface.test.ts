@@ -1,9 +1,6 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { RawConnection } from '@signalbox/testkit/raw-connection'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import type { Route, SurfaceOptions } from '../src/index.ts'
 import { AdmissionControl, anonymousAuthenticator, CallEnded, Surface } from '../src/index.ts'
@@ -31,15 +28,10 @@ async function open(
     hooks: { failed: (error) => reported.push(error) },
     ...options,
   })
-  const server = createServer((request, response) =>
+  const server = await testServer((request, response) =>
     surface.serve(new StrictExchange(request, response, undefined), routes[request.url ?? '']),
   )
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const { port } = server
   const ask = async (path: string, body?: string): Promise<string> => {
     const init = body === undefined ? {} : { method: 'POST', body }
     const response = await fetch(`http://127.0.0.1:${port}${path}`, init)

@@ -1,13 +1,13 @@
 import type { LookupAddress } from 'node:dns'
-import { createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { get } from 'node:http'
 import { networkInterfaces } from 'node:os'
 
 import { NameResolver } from '@signalbox/http-kit/internal'
 import { openNameServer } from '@signalbox/testkit/name-server'
+import { testServer } from '@signalbox/testkit/test-server'
 import * as fc from 'fast-check'
 import { cases } from '@signalbox/testkit/property-cases'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { AgentAddressPolicy } from '../src/index.ts'
 import type { AgentAddressOptions } from '../src/index.ts'
@@ -238,10 +238,8 @@ test('R8 - addresses: a name is judged by its addresses; one without an address 
 })
 
 test('R8 - addresses: a name that leads elsewhere when it is called is not connected to', async () => {
-  const server = createServer((_request, response) => response.end('the agent'))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())))
-  const { port } = server.address() as AddressInfo
+  const server = await testServer((_request, response) => response.end('the agent'))
+  const { port } = server
   const addresses: Record<string, string[]> = { 'agent.example': ['127.0.0.1'] }
   const checked = policy(addresses, { deny: ['127.0.0.2'] })
   const call = (): Promise<string> =>

@@ -1,10 +1,10 @@
 import { once } from 'node:events'
-import { createServer, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { request as httpRequest } from 'node:http'
 
 import type { Authenticator } from '@signalbox/http-kit'
 import { AuthenticationError } from '@signalbox/http-kit'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { testServer } from '@signalbox/testkit/test-server'
 import { expect, onTestFinished, test } from 'vitest'
 
 import type { RegistryRequestEvent } from '../src/index.ts'
@@ -324,14 +324,9 @@ test('routes - every request is reported once; a body that breaks off leaves not
 test('routes - without Fastify the handler serves a plain server', async () => {
   const { node } = await openBench()
   const endpoints = registryRoutes(await node())
-  const server = createServer((request, response) => endpoints.handler(request, response, { 'x-more': 'yes' }))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(async () => {
-    await endpoints.close()
-    server.closeAllConnections()
-    server.close()
-  })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = await testServer((request, response) => endpoints.handler(request, response, { 'x-more': 'yes' }))
+  onTestFinished(() => endpoints.close())
+  const base = server.url
   const response = await fetch(`${base}/agents`)
   expect([response.status, response.headers.get('x-more'), await response.json()]).toEqual([200, 'yes', []])
   expect((await fetch(`${base}/other`)).status).toBe(404)

@@ -1,8 +1,8 @@
 import type { LookupAddress } from 'node:dns'
-import { createServer } from 'node:http'
 
 import { until } from '@signalbox/testkit/until'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { EndpointPolicy, WebhookError } from '../src/index.ts'
 import { answer, openReceiver } from '@signalbox/testkit/webhook-receiver'
@@ -78,20 +78,15 @@ test('safety - a name that later resolves to a private address gets no connectio
 test('safety - an endpoint that does not agree gets no subscription', async () => {
   const { webhooks } = await openBench({ origin: 'broker.example' })
   const asked: unknown[] = []
-  const server = createServer((request, response) => {
+  const { url } = await testServer((request, response) => {
     asked.push([request.method, request.headers['webhook-request-origin']])
     response.writeHead(200, { 'WebHook-Allowed-Origin': 'other.example' }).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const address = server.address()
-  const port = typeof address === 'object' ? address?.port : 0
-  await expect(webhooks.create(toOrders(`http://127.0.0.1:${port}/`))).rejects.toMatchObject({
+  await expect(webhooks.create(toOrders(`${url}/`))).rejects.toMatchObject({
     code: 'ENDPOINT_UNVERIFIED',
   })
   expect(asked).toEqual([['OPTIONS', 'broker.example']])
   expect(webhooks.list()).toEqual([])
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
 })
 
 test('safety - an owner has at most as many subscriptions as allowed, and sees only his own', async () => {
@@ -136,14 +131,11 @@ test('safety - failed handshakes are limited for a caller and for a host, and su
   const { webhooks } = await openBench({ maxFailedHandshakes: 2 })
   const willing = await openReceiver()
   let asked = 0
-  const unwilling = createServer((_request, response) => {
+  const unwilling = await testServer((_request, response) => {
     asked++
     response.writeHead(403).end()
   })
-  await new Promise<void>((resolve) => unwilling.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => new Promise<void>((resolve) => unwilling.close(() => resolve())))
-  const address = unwilling.address()
-  const url = `http://127.0.0.1:${typeof address === 'object' ? address?.port : 0}/`
+  const url = `${unwilling.url}/`
   const codesOf = async (owner: string, count: number): Promise<readonly unknown[]> => {
     const results = await Promise.allSettled(
       Array.from({ length: count }, () => webhooks.create(toOrders(url, { owner }))),

@@ -1,6 +1,4 @@
-import { once } from 'node:events'
-import { createServer, IncomingMessage, request as httpRequest } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { IncomingMessage, request as httpRequest } from 'node:http'
 import { Socket } from 'node:net'
 import { text } from 'node:stream/consumers'
 
@@ -8,6 +6,7 @@ import { DefaultAgentCardResolver } from '@a2a-js/sdk/client'
 import { AuthenticationError } from '@signalbox/http-kit'
 import { readPublicUrl } from '@signalbox/http-kit/internal'
 import type { AgentCard } from '@signalbox/registry'
+import { testServer } from '@signalbox/testkit/test-server'
 import { DefaultAgentCardResolver as V03CardResolver } from 'a2a-js-sdk-v03/client'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -372,14 +371,9 @@ test('gateway - a card that cannot be shown, now or later, is a closed connectio
   }
   const hooks = { failed: (error: unknown) => void failures.push(error) }
   const connector = a2aConnector({ broker, system, requests, registry: found }, { hooks })
-  const server = createServer(connector.handler).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(async () => {
-    await connector.close(0)
-    server.close()
-    server.closeAllConnections()
-  })
-  const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/a2a`
+  const server = await testServer(connector.handler)
+  onTestFinished(() => connector.close(0))
+  const base = `${server.url}/a2a`
   for (const agentId of ['a1', 'later']) {
     await expect(fetch(`${base}/${agentId}/.well-known/agent-card.json`)).rejects.toThrow('fetch failed')
   }

@@ -1,8 +1,5 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import Fastify from 'fastify'
+import { testServer } from '@signalbox/testkit/test-server'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { restResource } from '../../src/rest/rest-resource.ts'
@@ -183,15 +180,9 @@ test('rest - below a prefix of the host, and on the HTTP server of node', async 
   const { host, agent } = await openRest(verbatim)
   const app = Fastify()
   await app.register(host.connector.plugin, { prefix: '/hub/a2a' })
-  const server = createServer(host.connector.handler)
-  onTestFinished(() => {
-    server.close()
-    return app.close()
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const bases = [`${await app.listen({ port: 0, host: '127.0.0.1' })}/hub/a2a`, `http://127.0.0.1:${port}`]
+  onTestFinished(() => app.close())
+  const { url } = await testServer(host.connector.handler)
+  const bases = [`${await app.listen({ port: 0, host: '127.0.0.1' })}/hub/a2a`, url]
   for (const base of bases) {
     const response = await fetch(`${base}/a2a/agent-1/tasks/${encodeURIComponent('a/b:c')}`)
     expect([response.status, await response.text()]).toEqual([200, RESULT])

@@ -1,7 +1,6 @@
 import type { RequestListener } from 'node:http'
-import { createServer } from 'node:http'
 
-import { onTestFinished } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
 
 /** Serves a key set over HTTP, well or badly. */
 export interface KeyServer {
@@ -15,10 +14,6 @@ export interface KeyServer {
 }
 
 export async function keyServer(text: string): Promise<KeyServer> {
-  const server = createServer((incoming, response) => {
-    keys.asked++
-    keys.answer(incoming, response)
-  })
   const keys: KeyServer = {
     url: '',
     asked: 0,
@@ -31,15 +26,9 @@ export async function keyServer(text: string): Promise<KeyServer> {
     },
   }
   keys.serve(text)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(
-    () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
-  )
-  const address = server.address()
-  const port = typeof address === 'object' && address !== null ? address.port : 0
-  return Object.assign(keys, { url: `http://127.0.0.1:${port}/jwks` })
+  const { url } = await testServer((incoming, response) => {
+    keys.asked++
+    keys.answer(incoming, response)
+  })
+  return Object.assign(keys, { url: `${url}/jwks` })
 }
