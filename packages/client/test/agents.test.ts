@@ -1,28 +1,14 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
 import { until } from '@signalbox/testkit/until'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
-import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect } from '../src/index.ts'
-import { TestServer } from './server.ts'
+import { serverForFile } from './server.ts'
 
-let server: TestServer
-
-beforeAll(async () => {
-  server = await TestServer.start()
-})
-
-afterAll(() => server[Symbol.asyncDispose]())
-
-function client(options: ConnectOptions = {}): Signalbox {
-  const sb = connect(server.url, options)
-  onTestFinished(() => sb.close())
-  return sb
-}
+const file = serverForFile()
+const { client } = file
 
 interface Rpc {
   readonly id: unknown
@@ -36,7 +22,7 @@ function status(state: string): object {
 
 /** An agent of A2A 1.0 that repeats texts; returns its URL. */
 async function startEcho(): Promise<string> {
-  const http = createServer((incoming, response) => {
+  const http = await testServer((incoming, response) => {
     const answer = async (): Promise<void> => {
       const { id, method, params }: Rpc = JSON.parse(await text(incoming))
       const rpc = (outcome: object) => JSON.stringify({ jsonrpc: '2.0', id, ...outcome })
@@ -63,18 +49,13 @@ async function startEcho(): Promise<string> {
     }
     answer().catch(() => response.writeHead(500).end())
   })
-  await once(http.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    http.close()
-    http.closeAllConnections()
-  })
-  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/`
+  return `${http.url}/`
 }
 
 const CARD = { name: 'Echo', a2a: { wire: '1.0' }, skills: [{ id: 'echo', name: 'Echo', tags: ['text'] }] }
 
 test('agents - a served agent is registered, called, streamed, and removed with its client', async () => {
-  const owner = connect(server.url)
+  const owner = connect(file.server.url)
   const agent = await owner.agents.serve({ id: 'echo', url: await startEcho(), card: CARD })
   expect(agent.id).toBe('echo')
   const sb = client()
@@ -114,7 +95,7 @@ test('agents - errors have the reason of the gateway, or the code of the agent',
 test('agents - an agent that the server lost is registered again', async () => {
   const sb = client({ onError: () => {} })
   await using _agent = await sb.agents.serve({ id: 'lost', url: await startEcho(), card: CARD, heartbeat: '50ms' })
-  expect((await fetch(`${server.url}/agents/lost`, { method: 'DELETE' })).status).toBe(200)
+  expect((await fetch(`${file.server.url}/agents/lost`, { method: 'DELETE' })).status).toBe(200)
   await until(async () => (await sb.agents.list()).some((card) => card['agent_id'] === 'lost'))
   expect(await sb.agents('lost').send('again')).toMatchObject({ text: 'AGAIN' })
 })
@@ -130,7 +111,7 @@ test('agents - each server of an agent keeps its own registration, and removes n
     sb.agents.serve({ id: 'many', instance, url: await startEcho(), card: CARD, heartbeat: '50ms' })
   const [a, b] = [await serve('a'), await serve('b')]
   expect(await instances()).toEqual(['a', 'b'])
-  await fetch(`${server.url}/agents/many?instance_id=a`, { method: 'DELETE' })
+  await fetch(`${file.server.url}/agents/many?instance_id=a`, { method: 'DELETE' })
   await until(async () => (await instances()).length === 2)
   await a.close()
   expect(await instances()).toEqual(['b'])

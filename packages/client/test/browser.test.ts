@@ -1,13 +1,11 @@
-import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
 import type { ServerResponse } from 'node:http'
 import { createRequire, stripTypeScriptTypes } from 'node:module'
-import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 
 import { hasChromium, startChromium } from '@signalbox/testkit/chromium'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { PROGRAM, RESULT } from './every-runtime.ts'
 import { TestServer } from './server.ts'
@@ -35,15 +33,10 @@ async function answer(path: string, response: ServerResponse): Promise<void> {
 
 /** Serves the page on localhost, and returns its URL. */
 async function servePage(): Promise<string> {
-  const server = createServer(({ url = '/' }, response) => {
+  const server = await testServer(({ url = '/' }, response) => {
     answer(url, response).catch(() => response.writeHead(404).end())
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://localhost:${(server.address() as AddressInfo).port}/`
+  return `http://localhost:${server.port}/`
 }
 
 /** The program of the page. */

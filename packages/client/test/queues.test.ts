@@ -1,24 +1,11 @@
 // cspell:ignore unstub
 import { until } from '@signalbox/testkit/until'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
-import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect } from '../src/index.ts'
-import { TestServer } from './server.ts'
+import { serverForFile } from './server.ts'
 
-let server: TestServer
-
-beforeAll(async () => {
-  server = await TestServer.start()
-})
-
-afterAll(() => server[Symbol.asyncDispose]())
-
-function client(options: ConnectOptions = {}): Signalbox {
-  const sb = connect(server.url, options)
-  onTestFinished(() => sb.close())
-  return sb
-}
+const { client } = serverForFile()
 
 test('queues - data arrives unchanged: JSON, text, bytes and an empty body', async () => {
   const queue = client({ source: '/shop' }).queue('forms')

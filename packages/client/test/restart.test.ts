@@ -1,29 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { until } from '@signalbox/testkit/until'
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
-import type { Signalbox } from '../src/index.ts'
-import { connect } from '../src/index.ts'
-import { TestServer } from './server.ts'
+import { serverForFile } from './server.ts'
 
 // Each test waits for a server to start again, and for its clients to notice.
 vi.setConfig({ testTimeout: 90_000 })
 
 /** One server for the file: each test restarts it, and uses channels of its own. */
-let server: TestServer
-
-beforeAll(async () => {
-  server = await TestServer.start()
-})
-
-afterAll(() => server[Symbol.asyncDispose]())
-
-function client(): Signalbox {
-  const sb = connect(server.url, { onError: () => {} })
-  onTestFinished(() => sb.close())
-  return sb
-}
+const file = serverForFile({ onError: () => {} })
+const { client } = file
 
 const NUMBERS = Array.from({ length: 60 }, (_, n) => n)
 
@@ -31,7 +18,7 @@ const NUMBERS = Array.from({ length: 60 }, (_, n) => n)
 async function killedMidway(send: (n: number) => Promise<unknown>): Promise<void> {
   let restarted: Promise<void> | undefined
   for (const n of NUMBERS) {
-    if (n === 30) restarted = server.stop('SIGKILL').then(() => server.start())
+    if (n === 30) restarted = file.server.stop('SIGKILL').then(() => file.server.start())
     await send(n)
   }
   await restarted
@@ -118,9 +105,9 @@ test.for(['SIGTERM', 'SIGKILL'] as const)(
 
 /** Stops the server, and starts it again after three seconds: a restart takes that long. */
 async function down(signal: 'SIGTERM' | 'SIGKILL'): Promise<void> {
-  await server.stop(signal)
+  await file.server.stop(signal)
   await pause(3_000)
-  await server.start()
+  await file.server.start()
 }
 
 test('restart - a message that a killed server delivers again waits for its earlier handler, whose signal aborts', async () => {
@@ -136,8 +123,8 @@ test('restart - a message that a killed server delivers again waits for its earl
   })
   await sb.queue('long').send('work')
   await until(() => steps.length === 1)
-  await server.stop('SIGKILL')
-  await server.start()
+  await file.server.stop('SIGKILL')
+  await file.server.start()
   await until(() => steps.length === 3)
   expect(steps).toEqual(['begin', 'end of the first', 'begin'])
   await pool.drain()
@@ -154,7 +141,7 @@ test('restart - two messages with the same id are worked on at the same time', a
   })
   for (let n = 0; n < 2; n++) {
     const headers = { 'ce-specversion': '1.0', 'ce-id': 'same', 'ce-source': '/test', 'ce-type': 'test' }
-    await fetch(`${server.url}/ce/queue/send?channel=alike&deduplicate=false`, { method: 'POST', headers })
+    await fetch(`${file.server.url}/ce/queue/send?channel=alike&deduplicate=false`, { method: 'POST', headers })
   }
   await both.promise
   await until(() => pool.active === 0)
@@ -170,8 +157,8 @@ test('restart - event subscriptions and responders work again, and report the ga
   await sb.answer('queries', 'time', () => 'half past nine').ready
   await sb.events('orders').publish('before')
   await until(() => events.length === 1)
-  await server.stop('SIGKILL')
-  await server.start()
+  await file.server.stop('SIGKILL')
+  await file.server.start()
   await until(() => gaps.length > 0)
   await sb.events('orders').publish('after')
   await until(() => events.length === 2)
@@ -189,8 +176,8 @@ test('restart - a server that shuts down hands its clients over to the next one'
   await sb.queue('letters').send(1)
   await sb.store('letters.log').append(2)
   await until(() => seen.length === 2)
-  await server.stop('SIGTERM')
-  await server.start()
+  await file.server.stop('SIGTERM')
+  await file.server.start()
   await sb.queue('letters').send(3)
   await sb.store('letters.log').append(4)
   // A message whose acknowledgment the shutdown cut off comes again.

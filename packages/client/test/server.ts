@@ -6,6 +6,10 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+import { afterAll, beforeAll, onTestFinished } from 'vitest'
+
+import type { ConnectOptions, Signalbox } from '../src/index.ts'
+import { connect } from '../src/index.ts'
 
 const MAIN = fileURLToPath(new URL('../../../apps/server/scripts/start.js', import.meta.url))
 
@@ -84,5 +88,30 @@ export class TestServer implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop('SIGKILL')
     await this.#folder[Symbol.asyncDispose]()
+  }
+}
+
+export interface FileServer {
+  readonly server: TestServer
+  /** Connects for one test. */
+  readonly client: (options?: ConnectOptions) => Signalbox
+}
+
+/** Starts a server for all tests of the file that calls this. @param always The options of all clients. */
+export function serverForFile(always: ConnectOptions = {}): FileServer {
+  let server: TestServer
+  beforeAll(async () => {
+    server = await TestServer.start()
+  })
+  afterAll(() => server[Symbol.asyncDispose]())
+  return {
+    get server() {
+      return server
+    },
+    client(options) {
+      const sb = connect(server.url, { ...always, ...options })
+      onTestFinished(() => sb.close())
+      return sb
+    },
   }
 }

@@ -1,24 +1,12 @@
 import { until } from '@signalbox/testkit/until'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
-import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect, Reject } from '../src/index.ts'
 import { Gate } from './gate.ts'
-import { TestServer } from './server.ts'
+import { serverForFile } from './server.ts'
 
-let server: TestServer
-
-beforeAll(async () => {
-  server = await TestServer.start()
-})
-
-afterAll(() => server[Symbol.asyncDispose]())
-
-function client(options: ConnectOptions = {}): Signalbox {
-  const sb = connect(server.url, options)
-  onTestFinished(() => sb.close())
-  return sb
-}
+const file = serverForFile()
+const { client } = file
 
 test('events - subscribers of a pattern get every event, and a group shares them', async () => {
   const sb = client()
@@ -196,7 +184,7 @@ test('requests - a command is executed or rejected, and several run at the same 
 })
 
 test('requests - a client that closes still sends answers in flight', async () => {
-  const responder = connect(server.url)
+  const responder = connect(file.server.url)
   const begun = new Gate()
   await responder.answer('queries', 'slow', async (_data, { signal }) => {
     begun.open()
@@ -210,7 +198,7 @@ test('requests - a client that closes still sends answers in flight', async () =
 })
 
 test('answer - a handler knows its deadline, and its signal aborts there', async () => {
-  const responder = connect(server.url, { onError: () => {} })
+  const responder = connect(file.server.url, { onError: () => {} })
   const seen = Promise.withResolvers<{ deadline: Date | undefined; aborted: boolean }>()
   const refused = new Gate()
   await responder.answer('queries', 'deadline', async (_data, { deadline, signal }) => {

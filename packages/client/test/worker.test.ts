@@ -1,24 +1,12 @@
 import { until } from '@signalbox/testkit/until'
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
-import type { ConnectOptions, Signalbox } from '../src/index.ts'
 import { connect } from '../src/index.ts'
 import { Gate } from './gate.ts'
-import { TestServer } from './server.ts'
+import { serverForFile } from './server.ts'
 
-let server: TestServer
-
-beforeAll(async () => {
-  server = await TestServer.start()
-})
-
-afterAll(() => server[Symbol.asyncDispose]())
-
-function client(options: ConnectOptions = {}): Signalbox {
-  const sb = connect(server.url, { onError: () => {}, ...options })
-  onTestFinished(() => sb.close())
-  return sb
-}
+const file = serverForFile({ onError: () => {} })
+const { client } = file
 
 test('worker - several messages are worked on at the same time, and acknowledged', async () => {
   const sb = client()
@@ -134,7 +122,7 @@ test('worker - a drain that runs out of time aborts the handlers and returns the
 })
 
 test('worker - a handler that ignores its signal does not keep the client open', async () => {
-  const sb = connect(server.url)
+  const sb = connect(file.server.url)
   await sb.queue('deaf').send('work')
   const gate = new Gate()
   sb.queue('deaf').work({ drainTimeout: '10ms' }, async () => {
@@ -180,7 +168,7 @@ test('worker - an error that no attempt cures ends the pool', async () => {
 })
 
 test('worker - a closing client drains its workers', async () => {
-  const sb = connect(server.url)
+  const sb = connect(file.server.url)
   await sb.queue('closing').send('work')
   const gate = new Gate()
   let done = false
