@@ -1,23 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { EchoAgent, MARKUP, TRANSLATOR } from './agents.ts'
-import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, hasBrowser, openPage } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
 let server: Server
 let agent: EchoAgent
-beforeAll(async () => {
-  if (!hasBrowser) return
-  server = await Server.start()
-  agent = await EchoAgent.start()
+beforeScreens(async (held) => {
+  server = held.use(await Server.start())
+  agent = held.use(await EchoAgent.start())
   await agent.register(server, TRANSLATOR)
   await agent.register(server, { agent_id: 'planner', name: 'Planner', instance_id: 'a' })
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
-  await agent?.[Symbol.asyncDispose]()
 })
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {

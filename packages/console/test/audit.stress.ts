@@ -1,26 +1,21 @@
 import { text } from 'node:stream/consumers'
 
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 
-import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, hasBrowser, openPage } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
 const QUEUES = 230
 
 let server: Server
-beforeAll(async () => {
-  if (!hasBrowser) return
-  server = await Server.start()
+beforeScreens(async (held) => {
+  server = held.use(await Server.start())
   const numbers = Array.from({ length: QUEUES }, (_, number) => number)
   await Promise.all(numbers.map((number) => server.act('create_channel', { type: 'queues', channel: `q${number}` })))
   await server.act('purge_queue', { channel: 'q7' })
   // The server stores entries after its answers, and the page reads the log once.
   await vi.waitUntil(async () => (await storedEntries()) === QUEUES + 1, { timeout: 120_000 })
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
 })
 
 /** Returns the number of entries in the log. */

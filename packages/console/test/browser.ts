@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 
 import { connectChromium, hasChromium, startChromium } from '@signalbox/testkit/chromium'
 import type { Browser, BrowserContext, Page } from 'playwright-core'
-import { expect, inject, onTestFinished } from 'vitest'
+import { afterAll, beforeAll, expect, inject, onTestFinished } from 'vitest'
 
 /** `false` skips the tests of the page. */
 export const hasBrowser = hasChromium
@@ -26,8 +26,23 @@ async function openContext(): Promise<BrowserContext> {
   return opened
 }
 
+/** The time in which the servers of a file start while other tests share the processors. */
+const START_MS = 300_000
+
+/** Opens what the tests of a file use, if there is a browser, and disposes of it after the last one. */
+export function beforeScreens(open: (held: AsyncDisposableStack) => Promise<void>): void {
+  const held = new AsyncDisposableStack()
+  beforeAll(async () => {
+    if (hasBrowser) await open(held)
+  }, START_MS)
+  afterAll(async () => {
+    await closeBrowser()
+    await held.disposeAsync()
+  })
+}
+
 /** Closes the browser of this file's tests, unless other files use it. */
-export async function closeBrowser(): Promise<void> {
+async function closeBrowser(): Promise<void> {
   if (shared !== undefined) return
   await (await context)?.browser()?.close()
   context = undefined

@@ -1,16 +1,12 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { Estate } from './estate.ts'
 
 let estate: Estate
-beforeAll(async () => {
-  if (hasBrowser) estate = await Estate.start()
-})
-afterAll(async () => {
-  await closeBrowser()
-  await estate?.[Symbol.asyncDispose]()
+beforeScreens(async (held) => {
+  estate = held.use(await Estate.start())
 })
 
 function button(name: string): (page: Page) => Promise<void> {

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { HOSTILE, MARKUP } from './agents.ts'
-import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { Estate } from './estate.ts'
 
 let estate: Estate
-beforeAll(async () => {
-  if (!hasBrowser) return
-  estate = await Estate.start({
-    texts: { agent: MARKUP, about: HOSTILE, skill: MARKUP, tag: MARKUP, body: HOSTILE, caller: MARKUP },
-  })
-})
-afterAll(async () => {
-  await closeBrowser()
-  await estate?.[Symbol.asyncDispose]()
+beforeScreens(async (held) => {
+  estate = held.use(
+    await Estate.start({
+      texts: { agent: MARKUP, about: HOSTILE, skill: MARKUP, tag: MARKUP, body: HOSTILE, caller: MARKUP },
+    }),
+  )
 })
 
 /** The places, and whether each shows a text that a user wrote. */

@@ -1,7 +1,7 @@
 import type { CDPSession, Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, expectQuiet, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage } from './browser.ts'
 import { Server } from './server.ts'
 
 const PER_SECOND = 1_000
@@ -21,12 +21,8 @@ const KEPT = 2_000
 const BURST = 4_000
 
 let server: Server
-beforeAll(async () => {
-  if (hasBrowser) server = await Server.start()
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
+beforeScreens(async (held) => {
+  server = held.use(await Server.start())
 })
 
 /** Publishes events with these data in one request. */

@@ -1,8 +1,8 @@
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, expectQuiet, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage } from './browser.ts'
 import { Server } from './server.ts'
 
 const COUNT = 100_000
@@ -16,9 +16,8 @@ const MAX_ROWS = 120
 
 let folder: TemporaryFolder
 let server: Server
-beforeAll(async () => {
-  if (!hasBrowser) return
-  folder = await TemporaryFolder.create('many-channels')
+beforeScreens(async (held) => {
+  folder = held.use(await TemporaryFolder.create('many-channels'))
   const path = folder.join('data')
   const engine = await openEmbeddedEngine({ path, maxChannels: 0 })
   for (let start = 0; start < COUNT; start += AT_ONCE) {
@@ -27,15 +26,10 @@ beforeAll(async () => {
     await Promise.all(names.map((name) => engine.channels.create('queues', name)))
   }
   await engine.close()
-  server = await Server.start({ STORE_PATH: path, MAX_CHANNELS: '0' })
+  server = held.use(await Server.start({ STORE_PATH: path, MAX_CHANNELS: '0' }))
   for (let number = 0; number < 3; number++) {
     await server.tool('queue_send', { channel: 'shop.077777', body: String(number) })
   }
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
-  await folder?.[Symbol.asyncDispose]()
 })
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {

@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import type { OpenOptions, Watched } from './browser.ts'
-import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { Server } from './server.ts'
 import { fill } from './traffic.ts'
 
 let server: Server
-beforeAll(async () => {
-  if (!hasBrowser) return
-  server = await Server.start({ QUEUE_MAX_MESSAGES: '10000' })
+beforeScreens(async (held) => {
+  server = held.use(await Server.start({ QUEUE_MAX_MESSAGES: '10000' }))
   await fill(server)
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
 })
 
 /** Opens a place of the console. */

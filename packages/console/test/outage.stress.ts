@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, goTo, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, goTo, hasBrowser, openPage } from './browser.ts'
 import { CrashingServer } from './crashing-server.ts'
 import { SCREENS } from './screens.ts'
 
@@ -8,12 +8,8 @@ import { SCREENS } from './screens.ts'
 const MAX_SECONDS = 20
 
 let server: CrashingServer
-beforeAll(async () => {
-  if (hasBrowser) server = await CrashingServer.start()
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
+beforeScreens(async (held) => {
+  server = held.use(await CrashingServer.start())
 })
 
 async function secondsOf(action: () => Promise<void>): Promise<number> {

@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, expectQuiet, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage } from './browser.ts'
 import { Operator } from './operator.ts'
 import { Server } from './server.ts'
 import { fill } from './traffic.ts'
 
 let server: Server
-beforeAll(async () => {
-  if (!hasBrowser) return
-  server = await Server.start()
+beforeScreens(async (held) => {
+  server = held.use(await Server.start())
   await fill(server)
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
 })
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {

@@ -1,21 +1,16 @@
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { EchoAgent } from './agents.ts'
-import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { Server } from './server.ts'
 import { SECRET, tokenOf } from './tokens.ts'
 
 let server: Server
-beforeAll(async () => {
-  if (!hasBrowser) return
-  server = await Server.start({ API_AUTHENTICATION_ENABLE: 'true', AUTHENTICATION_SECRET: SECRET })
+beforeScreens(async (held) => {
+  server = held.use(await Server.start({ API_AUTHENTICATION_ENABLE: 'true', AUTHENTICATION_SECRET: SECRET }))
   const send = { channel: 'orders', body: 'one', max_receive_count: 1, dead_letter_queue: 'orders.dead' }
   await server.tool('queue_send', send)
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
 })
 
 async function signIn(page: Page, roles: readonly string[], seconds?: number): Promise<void> {

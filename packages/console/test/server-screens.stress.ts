@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net'
 import { writeFile } from 'node:fs/promises'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
@@ -25,26 +25,22 @@ let server: Server
 const endpoint = createServer((request, response) => {
   response.writeHead(request.method === 'OPTIONS' ? 200 : 204, { 'WebHook-Allowed-Origin': '*' }).end()
 })
-beforeAll(async () => {
-  if (!hasBrowser) return
-  folder = await TemporaryFolder.create('console-server')
+beforeScreens(async (held) => {
+  folder = held.use(await TemporaryFolder.create('console-server'))
   await writeFile(folder.join('policy.yaml'), POLICY)
   await writeFile(folder.join('routes.json'), JSON.stringify(ROUTES))
   await once(endpoint.listen(0, '127.0.0.1'), 'listening')
-  server = await Server.start({
-    ROUTING_FILE: folder.join('routes.json'),
-    AUTHORIZATION_ENABLE: 'true',
-    AUTHORIZATION_POLICY_FILE: folder.join('policy.yaml'),
-    WEBHOOKS_ENABLE: 'true',
-    WEBHOOKS_KEY_FILE: folder.join('webhooks.key'),
-    WEBHOOKS_ALLOW: '127.0.0.1',
-  })
-})
-afterAll(async () => {
-  await closeBrowser()
-  endpoint.close()
-  await server?.[Symbol.asyncDispose]()
-  await folder?.[Symbol.asyncDispose]()
+  held.defer(() => void endpoint.close())
+  server = held.use(
+    await Server.start({
+      ROUTING_FILE: folder.join('routes.json'),
+      AUTHORIZATION_ENABLE: 'true',
+      AUTHORIZATION_POLICY_FILE: folder.join('policy.yaml'),
+      WEBHOOKS_ENABLE: 'true',
+      WEBHOOKS_KEY_FILE: folder.join('webhooks.key'),
+      WEBHOOKS_ALLOW: '127.0.0.1',
+    }),
+  )
 })
 
 /** Subscribes the endpoint; returns the id. */

@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, goTo, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, goTo, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { SCREENS } from './screens.ts'
 import { Server } from './server.ts'
 
 let server: Server
-beforeAll(async () => {
-  if (hasBrowser) server = await Server.start()
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
+beforeScreens(async (held) => {
+  server = held.use(await Server.start())
 })
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
-import { closeBrowser, goTo, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { beforeScreens, goTo, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { CrashingServer } from './crashing-server.ts'
 import { SCREENS } from './screens.ts'
 import { Server } from './server.ts'
 import { SECRET, tokenOf } from './tokens.ts'
 
 let server: Server
-beforeAll(async () => {
-  if (hasBrowser) server = await Server.start()
-}, 120_000)
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
+beforeScreens(async (held) => {
+  server = held.use(await Server.start())
 })
 
 // Pages wait for a share of the processors, which the whole suite uses.

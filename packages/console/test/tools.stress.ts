@@ -1,19 +1,15 @@
 import { freePort } from '@signalbox/testkit/free-port'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { HOSTILE } from './agents.ts'
-import { closeBrowser, hasBrowser, openPage } from './browser.ts'
+import { beforeScreens, hasBrowser, openPage } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
 import { Server } from './server.ts'
 
 let server: Server
-beforeAll(async () => {
+beforeScreens(async (held) => {
   // The page shows the port of the settings.
-  if (hasBrowser) server = await Server.start({ HTTP_PORT: String(await freePort()) })
-})
-afterAll(async () => {
-  await closeBrowser()
-  await server?.[Symbol.asyncDispose]()
+  server = held.use(await Server.start({ HTTP_PORT: String(await freePort()) }))
 })
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {
