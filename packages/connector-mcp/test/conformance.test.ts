@@ -1,11 +1,10 @@
 import { execFile } from 'node:child_process'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { createRequire } from 'node:module'
-import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { testFolder } from '@signalbox/testkit/test-folder'
+import { describe, expect, test } from 'vitest'
 
 import { startHost } from './mcp-host.ts'
 
@@ -21,12 +20,10 @@ describe('MCP conformance', () => {
     async (scenario) => {
       const host = await startHost()
       // It writes its results below the folder it runs in.
-      const folder = await mkdtemp(join(tmpdir(), 'signalbox-conformance-'))
-      onTestFinished(() => rm(folder, { recursive: true, force: true }))
       const { stdout, stderr } = await run(
         process.execPath,
         [cli, 'server', '--url', host.url, '--scenario', scenario],
-        { cwd: folder, timeout: 100_000 },
+        { cwd: testFolder(), timeout: 100_000 },
       )
       const report = `${stdout}${stderr}`
       expect(report).toMatch(/Passed: ([1-9]\d*)\/\1, 0 failed, 0 warnings/)

@@ -1,9 +1,7 @@
 import type { CommitInfo } from '@signalbox/engine-embedded'
+import { testFile } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Worker } from 'node:worker_threads'
 
 import type { EntryRow, QueueRow } from '../src/store/message-rows.ts'
@@ -217,17 +215,10 @@ test('post - results arrive as they were, in their order', () => {
   expect(unpackResults(structuredClone(packResults(results)))).toEqual(results)
 })
 
-test('WAL - a sync that works throws nothing', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'signalbox-wal-'))
-  try {
-    const file = join(folder, 'wal')
-    await writeFile(file, 'frames')
-    const wal = new WalFile(file)
-    expect(() => wal.sync()).not.toThrow()
-    wal.close()
-  } finally {
-    await rm(folder, { recursive: true })
-  }
+test('WAL - a sync that works throws nothing', () => {
+  const wal = new WalFile(testFile('frames'))
+  expect(() => wal.sync()).not.toThrow()
+  wal.close()
 })
 
 // A device that takes writes and knows no sync: the error of a real call, as a failing disk gives one.

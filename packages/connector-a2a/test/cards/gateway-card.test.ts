@@ -92,6 +92,13 @@ const V03 = {
   skills: [{ id: 's', name: 'S', description: 'd', tags: ['t'], security: [{ own: [] }] }],
 }
 
+/** The interfaces of the gateway, in place of the agent's own. */
+const GATEWAY_INTERFACES = [
+  { url: 'https://broker.example/a2a/weather', protocolBinding: 'JSONRPC', tenant: 'acme', protocolVersion: '1.0' },
+  { url: 'https://broker.example/a2a/weather', protocolBinding: 'HTTP+JSON', tenant: 'acme', protocolVersion: '1.0' },
+  { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+]
+
 describe('A20 - gateway card of A2A 1.0', () => {
   test('has the members of the version and no other, none of them empty', () => {
     expect(pure(V10)).toEqual({
@@ -101,21 +108,7 @@ describe('A20 - gateway card of A2A 1.0', () => {
       provider: V10.provider,
       documentationUrl: V10.documentationUrl,
       iconUrl: V10.iconUrl,
-      supportedInterfaces: [
-        {
-          url: 'https://broker.example/a2a/weather',
-          protocolBinding: 'JSONRPC',
-          tenant: 'acme',
-          protocolVersion: '1.0',
-        },
-        {
-          url: 'https://broker.example/a2a/weather',
-          protocolBinding: 'HTTP+JSON',
-          tenant: 'acme',
-          protocolVersion: '1.0',
-        },
-        { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
-      ],
+      supportedInterfaces: GATEWAY_INTERFACES,
       capabilities: {
         streaming: true,
         pushNotifications: true,
@@ -192,21 +185,7 @@ describe('A20 - gateway card of both versions', () => {
       protocolVersion: '0.3.0',
       supportsAuthenticatedExtendedCard: true,
       defaultInputModes: ['text/plain'],
-      supportedInterfaces: [
-        {
-          url: 'https://broker.example/a2a/weather',
-          protocolBinding: 'JSONRPC',
-          tenant: 'acme',
-          protocolVersion: '1.0',
-        },
-        {
-          url: 'https://broker.example/a2a/weather',
-          protocolBinding: 'HTTP+JSON',
-          tenant: 'acme',
-          protocolVersion: '1.0',
-        },
-        { url: 'https://broker.example/a2a/weather/v0.3', protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
-      ],
+      supportedInterfaces: GATEWAY_INTERFACES,
       skills: [
         {
           id: 'forecast',
