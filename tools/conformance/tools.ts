@@ -57,7 +57,7 @@ function fixture(
     needs: { action: 'list', patterns: ['queues'] },
     ownTimeout: true,
     onDisconnect: 'run-on',
-    ...(onTask === undefined ? {} : { onTask }),
+    onTask,
     call: async (args, context) => call(context, args),
   }
 }

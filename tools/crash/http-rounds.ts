@@ -70,7 +70,7 @@ export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigure
     const syncFile = folder.join(`syncs-${number}`)
     const server = await startSignalbox({
       storePath,
-      ...(options.countSyncs ? { wrapper: countingSyncs(syncFile) } : {}),
+      wrapper: options.countSyncs ? countingSyncs(syncFile) : undefined,
     })
     const life: Life = { number, http: server.http, ended: false }
     await afterRestart(life, ledgers)

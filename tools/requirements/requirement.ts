@@ -9,7 +9,7 @@ export interface Requirement {
   readonly source: string
   readonly behavior: string
   /** The program without which its tests may be skipped. Without a need, a skipped test proves nothing. */
-  readonly needs?: Need
+  readonly needs?: Need | undefined
 }
 
 /** Returns the requirements of one section, numbered in the given order. */
@@ -19,10 +19,5 @@ export function section(
   behaviors: readonly string[],
   needs?: Need,
 ): readonly Requirement[] {
-  return behaviors.map((behavior, i) => ({
-    id: `${prefix}-${i + 1}`,
-    source,
-    behavior,
-    ...(needs === undefined ? {} : { needs }),
-  }))
+  return behaviors.map((behavior, i) => ({ id: `${prefix}-${i + 1}`, source, behavior, needs }))
 }

@@ -25,7 +25,7 @@ function run(second: string, ...args: readonly string[]): Promise<{ code: number
 }
 
 function requirement(id: string, needs?: 'nats-server'): Requirement {
-  return { id, source: 'here', behavior: 'holds', ...(needs === undefined ? {} : { needs }) }
+  return { id, source: 'here', behavior: 'holds', needs }
 }
 
 /** A test's name. Written out it would count as a citation of this file. */

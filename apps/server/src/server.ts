@@ -228,8 +228,8 @@ async function open(
     ],
     limitsOf: frontDoor.limitsOf,
     onLimit: (name, { account, clientId }) => frontDoor.refused(name, account ?? clientId),
-    ...(routes ? { routing: routes.routing } : {}),
-    ...(policy ? { authorization: policy.authorization } : {}),
+    routing: routes?.routing,
+    authorization: policy?.authorization,
   })
   metrics.watchEngine(() => engine.stats())
   if (config.metrics.queues.length > 0) {
@@ -302,10 +302,10 @@ async function open(
   operatorApi.serve({
     broker: operators,
     system,
-    ...(agents ? { agents: managedAgents(agents, agentAudit, agentTtlSeconds) } : {}),
-    ...(policy ? { authorization: policy.authorization } : {}),
-    ...(routes ? { routing: routes.routing } : {}),
-    ...(webhooks ? { webhooks: webhooks.managed } : {}),
+    agents: agents && managedAgents(agents, agentAudit, agentTtlSeconds),
+    authorization: policy?.authorization,
+    routing: routes?.routing,
+    webhooks: webhooks?.managed,
     ...operations.services(),
   })
   shared.open()

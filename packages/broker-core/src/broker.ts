@@ -148,7 +148,7 @@ export class Broker {
 export interface BrokerOptions {
   readonly observers?: readonly BrokerObserver[]
   /** Copies messages to other channels. Its table can be replaced while the broker runs. @default no routing */
-  readonly routing?: Routing
+  readonly routing?: Routing | undefined
   /**
    * Returns the limits of a caller's account. The broker asks each time before the account gets more. Operators and the
    * broker's own parts are exempt.
@@ -158,7 +158,7 @@ export interface BrokerOptions {
   /** Called when a call was refused because of a limit of the caller. Exceptions are ignored. */
   readonly onLimit?: (name: CallerLimitName, caller: Caller) => void
   /** The permissions of callers. The policy can be replaced while the broker runs. @default everything is allowed */
-  readonly authorization?: Authorization
+  readonly authorization?: Authorization | undefined
 }
 
 /** A broker, and two handles to it that requests of tools and agents never reach. */

@@ -8,18 +8,18 @@ export interface Caller {
   /** The verified id: 1 to 256 visible ASCII characters. */
   readonly clientId: string
   /** The network address of the call, for audit records; undefined for a call inside the process. */
-  readonly address?: string
+  readonly address?: string | undefined
   /**
    * The account whose limits apply: the ClientID of a verified caller, or the network address of an anonymous one.
    * @default clientId
    */
-  readonly account?: string
+  readonly account?: string | undefined
   /**
    * The actions that the caller's credentials allow, such as those of an access token's scopes. They restrict the
    * caller in addition to the policy.
    * @default all
    */
-  readonly actions?: ReadonlySet<PolicyAction>
+  readonly actions?: ReadonlySet<PolicyAction> | undefined
 }
 
 /** The caller of every request while authentication is off. */

@@ -134,8 +134,8 @@ export class A2aEndpoint {
       new AgentConnections({
         tlsSkipVerify: options.agentTlsSkipVerify,
         addressPolicy,
-        ...(agentCa === undefined ? {} : { ca: agentCa }),
-        ...(agentProxyUrl === undefined ? {} : { proxyUrl: agentProxyUrl }),
+        ca: agentCa,
+        proxyUrl: agentProxyUrl,
       }),
     )
   }

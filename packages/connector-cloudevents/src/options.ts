@@ -85,7 +85,7 @@ export interface CeConnectorOptions extends ConnectorOptions {
    */
   readonly system?: BrokerHandle
   /** Webhook subscriptions at `/ce/subscriptions`. @default none: the path is unknown */
-  readonly push?: PushSubscriptions
+  readonly push?: PushSubscriptions | undefined
   /** Callbacks for metrics and logs. @default none */
   readonly hooks?: CeHooks
 }

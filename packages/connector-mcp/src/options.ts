@@ -43,19 +43,19 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * The agents of the four agent tools. Without a directory, these tools are absent.
    * @default none
    */
-  readonly agents?: AgentDirectory
+  readonly agents?: AgentDirectory | undefined
   /**
    * The tasks of revision 2026-07-28: calls that wait for long continue in the background. Without this option calls
    * never become tasks.
    * @default none
    */
-  readonly tasks?: TaskOptions
+  readonly tasks?: TaskOptions | undefined
   /**
    * The extension Events of revision 2026-07-28: clients poll, stream and subscribe to the messages of channels. The
    * extension is not settled, so its methods can change. The value is that of `mcpEvents` of the entry `./events`.
    * @default none
    */
-  readonly events?: McpEvents
+  readonly events?: McpEvents | undefined
   /**
    * Returns the key of 32 bytes that signs the `requestState` of calls that wait for input. Nodes that serve the same
    * clients need the same key, such as that of `brokerStateKey(system)`. Called at the first such call.
@@ -68,7 +68,7 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * with the option `oauth`.
    * @default none
    */
-  readonly oauth?: McpOAuthOptions
+  readonly oauth?: McpOAuthOptions | undefined
   /**
    * Serves the server card at the path of the endpoint and `/server-card`, and the catalog of the host at
    * `/.well-known/ai-catalog.json`.
@@ -85,7 +85,7 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * `createBroker`, which carries answers between nodes.
    * @default none
    */
-  readonly responders?: BrokerHandle
+  readonly responders?: BrokerHandle | undefined
   /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**

@@ -19,7 +19,7 @@ export interface ManagementAuditOptions extends AuditLogOptions {
   /** Audits every message, in addition to the other events. @default false */
   readonly messages?: boolean
   /** The log, if it was created before because other components record in it too. @default one of these options */
-  readonly log?: AuditLog
+  readonly log?: AuditLog | undefined
 }
 
 export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator' | 'drainMs' | 'runHostHooks'> {
@@ -33,7 +33,7 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
    * Returns the authentication and the policy in force, for `/api/security`.
    * @default that of the management listener
    */
-  readonly security?: () => SecurityStatus
+  readonly security?: (() => SecurityStatus) | undefined
   /** Returns the state of this node, for `/api/snapshot`. */
   readonly node: () => Promise<NodeStatus>
   /** For `/metrics`. */

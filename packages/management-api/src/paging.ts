@@ -32,8 +32,8 @@ export const pagingParameters = {
 }
 
 interface PageRequest {
-  readonly limit?: number
-  readonly cursor?: string
+  readonly limit?: number | undefined
+  readonly cursor?: string | undefined
 }
 
 export interface Page<Item> {

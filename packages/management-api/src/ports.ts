@@ -163,7 +163,7 @@ export interface TaskStatus {
   /** The ClientID of the caller. */
   readonly owner: string
   readonly status: string
-  readonly statusMessage?: string
+  readonly statusMessage?: string | undefined
   readonly createdAt: number
   readonly updatedAt: number
   readonly expiresAt: number
@@ -257,7 +257,7 @@ export interface ToolResult {
   readonly isError: boolean
   readonly structured?: unknown
   /** The settlement of leased messages in the result. */
-  readonly settlement?: Settlement
+  readonly settlement?: Settlement | undefined
 }
 
 export interface ToolsPort {
@@ -284,19 +284,19 @@ export interface ManagementServices {
   /** The handle for reserved channels, for the audit log's channel. */
   readonly system: BrokerHandle
   /** Absent if agents are turned off. */
-  readonly agents?: AgentsPort
+  readonly agents?: AgentsPort | undefined
   /** The policy of the shared listener's callers. Absent if there is none. */
-  readonly authorization?: Pick<Authorization, 'policy'>
+  readonly authorization?: Pick<Authorization, 'policy'> | undefined
   /** Absent without a routing table. */
-  readonly routing?: Pick<Routing, 'table'>
+  readonly routing?: Pick<Routing, 'table'> | undefined
   /** Absent if webhooks are turned off. */
-  readonly webhooks?: WebhooksPort
+  readonly webhooks?: WebhooksPort | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */
-  readonly tasks?: TasksPort
+  readonly tasks?: TasksPort | undefined
   /** Absent if agents are turned off. */
-  readonly streams?: StreamsPort
+  readonly streams?: StreamsPort | undefined
   /** Absent if agents are turned off. */
-  readonly agentCalls?: AgentCallsPort
+  readonly agentCalls?: AgentCallsPort | undefined
   /** Absent if `/mcp` is turned off. */
-  readonly tools?: ToolsPort
+  readonly tools?: ToolsPort | undefined
 }

@@ -73,9 +73,9 @@ export interface RegistryOptions {
    * The key that seals credentials of agents, 32 bytes; the same on all nodes. See `openKeyFile` of http-kit.
    * @default none: cards with credentials are refused
    */
-  readonly credentialsKey?: Uint8Array
+  readonly credentialsKey?: Uint8Array | undefined
   /** Returns the operator's credentials for an agent, which win over registered ones. @default none */
-  readonly operatorCredentials?: OperatorCredentialsOf
+  readonly operatorCredentials?: OperatorCredentialsOf | undefined
   /**
    * Waits without limit while the engine is unavailable at the start; `false` rejects with
    * ENGINE_UNAVAILABLE. @default false

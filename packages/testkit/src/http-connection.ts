@@ -11,7 +11,7 @@ export interface ConnectionOptions {
   /** The certificate authority of the server; if it is set, the connection uses TLS. */
   readonly ca?: string
   /** The local address of the connection. */
-  readonly localAddress?: string
+  readonly localAddress?: string | undefined
   /** The headers of each request of an MCP client. */
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -39,7 +39,7 @@ export class KeepAliveConnection {
 
   static open(url: string, { ca, localAddress }: ConnectionOptions = {}): Promise<KeepAliveConnection> {
     const { hostname: host, port } = new URL(url)
-    const address = { host, port: Number(port), ...(localAddress === undefined ? {} : { localAddress }) }
+    const address = { host, port: Number(port), localAddress }
     return new Promise((resolve, reject) => {
       const socket = ca === undefined ? connect(address) : connectTls({ ...address, ca })
       socket.once('error', reject)

@@ -15,13 +15,13 @@ interface ProcessOptions {
   readonly cwd?: string
   /** The core to which it is pinned; `undefined` leaves the choice to the scheduler. */
   readonly core?: number | undefined
-  readonly nodeArgs?: readonly string[]
+  readonly nodeArgs?: readonly string[] | undefined
   /** False to run it without the preloaded instrument; it then answers no calls. @default true */
   readonly instrumented?: boolean
   /** A folder for CPU profiles of all its threads, written when it is stopped. */
   readonly profiles?: string | undefined
   /** A command that runs it, such as strace; the command must replace itself by the process or run next to it. */
-  readonly wrapper?: readonly string[]
+  readonly wrapper?: readonly string[] | undefined
 }
 
 const INSTRUMENT = fileURLToPath(new URL('instrument.ts', import.meta.url))

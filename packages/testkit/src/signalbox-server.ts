@@ -10,14 +10,14 @@ export const WORKSPACE = fileURLToPath(new URL('../../..', import.meta.url))
 export interface ServerOptions {
   readonly storePath: string
   /** The workspace whose server runs. @default the workspace of these tools */
-  readonly root?: string
+  readonly root?: string | undefined
   readonly core?: number | undefined
   readonly env?: Readonly<Record<string, string>>
   readonly nodeArgs?: readonly string[]
   readonly profiles?: string | undefined
   /** @default true */
   readonly instrumented?: boolean
-  readonly wrapper?: readonly string[]
+  readonly wrapper?: readonly string[] | undefined
   /** Starts the built package, with built dependencies, instead of the source. @default false */
   readonly built?: boolean
 }
@@ -64,10 +64,10 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
     cwd: root,
     core: options.core,
     env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },
-    ...(options.nodeArgs ? { nodeArgs: options.nodeArgs } : {}),
+    nodeArgs: options.nodeArgs,
     profiles: options.profiles,
     instrumented: options.instrumented ?? true,
-    ...(options.wrapper ? { wrapper: options.wrapper } : {}),
+    wrapper: options.wrapper,
   })
 }
 

@@ -96,7 +96,7 @@ export class Stage implements AsyncDisposable {
     const server = held.use(
       await startSignalbox({
         storePath: folder.join('store'),
-        ...(checkout === undefined ? {} : { root: checkout }),
+        root: checkout,
         env: {
           ...(nats === undefined ? {} : { ENGINE: 'nats', NATS_SERVERS: nats.url }),
           ...(kind === 'guarded' ? guardedSettings(folder.path) : {}),

@@ -68,8 +68,8 @@ export async function openAgents(
   const credentialsKey = keyFile === '' ? undefined : await keyIn(keyFile)
   const registry = await openRegistry(system, {
     connections: new AgentConnections({ ...outboundOf(a2a), tlsSkipVerify: a2a.agentTlsSkipVerify, addressPolicy }),
-    ...(credentialsKey === undefined ? {} : { credentialsKey }),
-    ...(operatorCredentials === undefined ? {} : { operatorCredentials }),
+    credentialsKey,
+    operatorCredentials,
     agentTtlSeconds: a2a.agentTtlSeconds,
     idHoldSeconds: a2a.idHoldSeconds,
     maxAgents: a2a.maxAgents,
@@ -170,10 +170,10 @@ export class AgentAudit {
       client,
       action: `${op}_agent`,
       outcome: denied ? 'denied' : status === 'success' ? 'success' : 'failure',
-      ...(address === undefined ? {} : { address }),
-      ...(agent === undefined ? {} : { agent }),
-      ...(code === undefined ? {} : { code }),
-      ...(instanceId === undefined ? {} : { detail: `instance ${instanceId}` }),
+      address,
+      agent,
+      code,
+      detail: instanceId === undefined ? undefined : `instance ${instanceId}`,
     })
   }
 
@@ -210,7 +210,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
           last_seen: lastSeen,
           expires_at: expiryOf(lastSeen, ttlSeconds),
           in_flight: inFlight.get(agent_id) ?? 0,
-          ...(probe === undefined ? {} : { probe: { at: probe.atMs, error: probe.error } }),
+          probe: probe && { at: probe.atMs, error: probe.error },
           instances: instancesOf(card, metrics.inFlightByInstance(agent_id), ttlSeconds),
         }
       })
@@ -220,8 +220,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
     deregister: (agentId, { clientId }, instanceId) =>
       audit.byOperator(agentId, async () => {
         try {
-          const name = instanceId === undefined ? {} : { instanceId }
-          await registry.deregister(agentId, { clientId, admin: true }, name)
+          await registry.deregister(agentId, { clientId, admin: true }, { instanceId })
           return true
         } catch (error) {
           if (error instanceof RegistryError && error.status === 404) return false

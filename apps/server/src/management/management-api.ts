@@ -86,16 +86,16 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     authenticator,
     trustedOrigins: trustedOrigins(config.api.trustedOrigins),
     bindHost: config.api.host,
-    ...(frontDoor ? { frontDoor } : {}),
+    frontDoor,
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
     console: config.console.enable ? { folder: consoleFolder, oauth: consoleOAuth(config, log, resolve) } : undefined,
     settings: () => settingStatuses({ ...config, limits: frontDoor?.limits ?? config.limits }, origins),
-    ...(security ? { security: () => security.status() } : {}),
+    security: security && (() => security.status()),
     node: () => health.state(),
     metrics,
     streams: () => metrics.openStreams(),
-    audit: { ...config.audit, ...(audit ? { log: audit } : {}) },
+    audit: { ...config.audit, log: audit },
     document: { version: VERSION, routes: () => documentedRoutes(config) },
     settleGraceMs: config.settleGraceMs,
     hooks: {
@@ -113,12 +113,7 @@ export class ConnectorOperations {
   /** Returns the parts as services of the management API. */
   services(): Pick<ManagementServices, 'tasks' | 'streams' | 'tools' | 'agentCalls'> {
     const { calls, mcp, streams } = this
-    return {
-      ...(mcp === undefined ? {} : { tools: toolsOf(mcp) }),
-      ...(mcp?.tasks === undefined ? {} : { tasks: mcp.tasks }),
-      ...(streams === undefined ? {} : { streams }),
-      ...(calls === undefined ? {} : { agentCalls: agentCallsOf(calls) }),
-    }
+    return { tools: mcp && toolsOf(mcp), tasks: mcp?.tasks, streams, agentCalls: calls && agentCallsOf(calls) }
   }
 }
 
@@ -133,12 +128,7 @@ function toolsOf(mcp: McpOperations): ToolsPort {
       const { text, isError, structuredContent: content, settlement } = outcome
       const structured: unknown =
         typeof content === 'string' || content instanceof TextParts ? JSON.parse(String(content)) : content
-      return {
-        text,
-        isError,
-        ...(structured === undefined ? {} : { structured }),
-        ...(settlement === undefined ? {} : { settlement }),
-      }
+      return { text, isError, structured, settlement }
     },
   }
 }

@@ -93,5 +93,5 @@ export async function openMcpEvents(
 ): Promise<McpEvents | undefined> {
   if (!mcp.events) return undefined
   const { mcpEvents } = await import('@signalbox/connector-mcp/events')
-  return mcpEvents({ system, types, codes: mcp.eventCodes, ...(webhooks === undefined ? {} : { webhooks }) })
+  return mcpEvents({ system, types, codes: mcp.eventCodes, webhooks })
 }

@@ -111,7 +111,7 @@ function observed(
     return error
   }
   return {
-    ...(authenticator.anonymous === undefined ? {} : { anonymous: authenticator.anonymous }),
+    anonymous: authenticator.anonymous,
     authenticate(request) {
       let identity: Identity | Promise<Identity>
       try {

@@ -20,18 +20,18 @@ export interface ChannelInfo extends ChannelState {
 }
 
 export interface ChannelFilter {
-  readonly type?: ChannelType
+  readonly type?: ChannelType | undefined
   /** With `*` or `?` a glob, otherwise a prefix. @default '' every name */
-  readonly pattern?: string
+  readonly pattern?: string | undefined
 }
 
 export interface ChannelPageInput extends ChannelFilter {
   /** The maximum number of channels in a page. @default all */
-  readonly limit?: number
+  readonly limit?: number | undefined
   /** A soft limit on the size of the page as JSON, in bytes. A page has at least one channel. @default none */
   readonly maxBytes?: number
   /** The {@link ChannelPage.nextCursor} of the previous page. @default the first page */
-  readonly cursor?: string
+  readonly cursor?: string | undefined
 }
 
 export interface ChannelPage {

@@ -15,7 +15,7 @@ export interface EventsOptions {
   /** The types of operators, in addition to the three of every server. @default none */
   readonly types?: readonly EventTypeOptions[]
   /** The deliveries to webhooks. Only callers with credentials can subscribe. @default polls and streams only */
-  readonly webhooks?: EventWebhooks
+  readonly webhooks?: EventWebhooks | undefined
   /**
    * The error codes: those of the first sketch (`sketch`), those of SEP-3415 (`sep`), or `auto`: those of SEP-3415 for
    * requests that declare the extension.

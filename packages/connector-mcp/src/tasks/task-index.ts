@@ -72,7 +72,7 @@ export interface TaskOverview {
   /** The ClientID of the caller. */
   readonly owner: string
   readonly status: TaskRecord['status']
-  readonly statusMessage?: string
+  readonly statusMessage?: string | undefined
   readonly createdAt: number
   readonly updatedAt: number
   readonly expiresAt: number
@@ -102,7 +102,7 @@ export class TaskHistory {
       tool,
       owner: principal,
       status,
-      ...(statusMessage === undefined ? {} : { statusMessage }),
+      statusMessage,
       createdAt: createdMs,
       updatedAt: updatedMs,
       expiresAt: expiresMs,

@@ -16,9 +16,9 @@ export interface AuthenticationRequest {
 /** A verified caller. */
 export interface Identity extends Caller {
   /** Expiry of the credentials, in ms since the epoch. Streams opened with them end at that time. */
-  readonly expiresAt?: number
+  readonly expiresAt?: number | undefined
   /** The caller's roles as an operator. Absent means none. Check them with `hasRole`. */
-  readonly roles?: readonly Role[]
+  readonly roles?: readonly Role[] | undefined
 }
 
 /** The port that verifies credentials. Connectors call it once for each request, before they read the body. */
@@ -32,7 +32,7 @@ export interface Authenticator {
    * `true` if every caller is the anonymous principal. Limits then count callers by their network address.
    * @default false
    */
-  readonly anonymous?: boolean
+  readonly anonymous?: boolean | undefined
 }
 
 /**
@@ -57,7 +57,7 @@ export function isRole(name: string): name is Role {
 }
 
 /** Returns `true` if the caller has this role or a higher one. A caller without roles has none. */
-export function hasRole({ roles = [] }: Caller & { readonly roles?: readonly Role[] }, role: Role): boolean {
+export function hasRole({ roles = [] }: Caller & Pick<Identity, 'roles'>, role: Role): boolean {
   const wanted = ROLES.indexOf(role)
   return roles.some((held) => ROLES.indexOf(held) >= wanted)
 }

@@ -348,9 +348,9 @@ function identityOf(claims: JWTPayload, oauth?: OAuthTokenOptions): Identity {
   const roles = actions === undefined || actions.has('manage') ? rolesOf(claims['roles']) : []
   return {
     clientId,
-    ...(claims.exp === undefined ? {} : { expiresAt: claims.exp * 1000 }),
-    ...(roles.length > 0 ? { roles } : {}),
-    ...(actions === undefined ? {} : { actions }),
+    expiresAt: claims.exp === undefined ? undefined : claims.exp * 1000,
+    roles: roles.length > 0 ? roles : undefined,
+    actions,
   }
 }
 

@@ -50,13 +50,7 @@ export class ConnectionCaller {
     if (this.#handle !== undefined && this.#broker === broker) return this.#handle
     const { clientId, actions, roles } = this.identity
     const { account, address } = this
-    const caller: Caller & Pick<Identity, 'roles'> = {
-      clientId,
-      account,
-      ...(roles === undefined ? {} : { roles }),
-      ...(address === undefined ? {} : { address }),
-      ...(actions === undefined ? {} : { actions }),
-    }
+    const caller: Caller & Pick<Identity, 'roles'> = { clientId, account, roles, address, actions }
     this.#broker = broker
     this.#handle = broker.as(caller)
     return this.#handle

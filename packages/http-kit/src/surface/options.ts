@@ -19,7 +19,7 @@ export interface ConnectorOptions {
    * Limits of callers and of the process, trusted proxies, allowed hosts. Share one between connectors.
    * @default the default limits, for this connector alone
    */
-  readonly frontDoor?: FrontDoor
+  readonly frontDoor?: FrontDoor | undefined
   /** The largest request body, in bytes; at least 1. @default 10485760 */
   readonly maxBodyBytes?: number
   /** Time that calls in flight have to finish when the connector closes, in ms; 0 does not wait. @default 5000 */

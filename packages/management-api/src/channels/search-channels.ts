@@ -41,7 +41,7 @@ export async function searchChannels(
 ): Promise<FoundChannels> {
   const { sort, type } = search
   if (sort === 'name') {
-    const names = await handle.channels.names(type === undefined ? {} : { type })
+    const names = await handle.channels.names({ type })
     const page = await pageOf(names, () => 0, search)
     const channels = await handle.channels.states(page.found.map(({ channel }) => channel))
     return { channels, nextCursor: page.nextCursor, total: page.total, asOf: Date.now(), complete: true }

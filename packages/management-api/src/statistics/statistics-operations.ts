@@ -136,10 +136,10 @@ async function channelPage<Item>(
 ): Promise<Page<Item>> {
   const page = await observerHandle(call)
     .channels.page({
-      limit: pageLimit(limit === undefined ? {} : { limit }),
-      ...(cursor === undefined ? {} : { cursor }),
-      ...(type === undefined ? {} : { type }),
-      ...(channel === undefined ? {} : { pattern: channel }),
+      limit: pageLimit({ limit }),
+      cursor,
+      type,
+      pattern: channel,
     })
     .catch((error: unknown) => {
       throw isBrokerError(error, 'ARGUMENT_INVALID') ? invalidCursor() : error

@@ -13,7 +13,7 @@ const PAUSE_MS = 5_000
 /** The refresh token, and the client that uses it. */
 interface Renewal extends Client {
   readonly refreshToken: string
-  readonly renewAt?: number
+  readonly renewAt?: number | undefined
 }
 
 let renewal = storedRenewal()
@@ -32,7 +32,7 @@ export function signInWith(client: Client, { accessToken, renewAt, refreshToken 
   forgetRenewal()
   if (refreshToken !== undefined) {
     const { clientId, resource, tokenEndpoint } = client
-    renewal = { clientId, resource, tokenEndpoint, refreshToken, ...(renewAt === undefined ? {} : { renewAt }) }
+    renewal = { clientId, resource, tokenEndpoint, refreshToken, renewAt }
     tabStorage.set(KEY, JSON.stringify(renewal))
   }
   keepToken(accessToken)

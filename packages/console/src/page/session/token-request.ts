@@ -10,8 +10,8 @@ export interface Client {
 export interface Tokens {
   readonly accessToken: string
   /** The time at which to renew the token, in ms since the epoch; undefined if the provider does not say its life. */
-  readonly renewAt?: number
-  readonly refreshToken?: string
+  readonly renewAt?: number | undefined
+  readonly refreshToken?: string | undefined
 }
 
 /** The provider answered that it gives no token. Without an answer, requests fail with another error. */
@@ -57,8 +57,8 @@ export async function requestToken(
   }
   return {
     accessToken,
-    ...(typeof seconds === 'number' ? { renewAt: Date.now() + lifeOf(seconds) * 1_000 } : {}),
-    ...(refreshToken === undefined ? {} : { refreshToken }),
+    renewAt: typeof seconds === 'number' ? Date.now() + lifeOf(seconds) * 1_000 : undefined,
+    refreshToken,
   }
 }
 
