@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { brokerAudit } from '../src/audit/broker-audit.ts'
 import { readAudit } from '../src/audit/audit-operations.ts'
 import { AUDIT_CHANNEL, AuditLog } from '../src/index.ts'
-import type { ManagementServer } from './management-server.ts'
+import type { Item, ManagementServer } from './management-server.ts'
 import { bearer, manage, text, tokens } from './management-server.ts'
 
 const ADMIN = bearer('root:Admin')
@@ -14,13 +14,8 @@ const ADMIN = bearer('root:Admin')
 const GRACE_MS = 40_000
 
 /** Entries once there are so many that fit; appends are not waited for. */
-async function entries(
-  { get }: ManagementServer,
-  count: number,
-  query = '',
-  headers = {},
-): Promise<Record<string, unknown>[]> {
-  let items: Record<string, unknown>[] = []
+async function entries({ get }: ManagementServer, count: number, query = '', headers = {}): Promise<readonly Item[]> {
+  let items: readonly Item[] = []
   await expect.poll(async () => (items = (await get(`/api/audit${query}`, headers)).data.items).length).toBe(count)
   return items
 }

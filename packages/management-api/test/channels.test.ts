@@ -14,12 +14,12 @@ test('MGMT-16 - pages through channels sorted by depth', async () => {
   }
   const first = await get('/api/channels?sort=depth&order=desc&limit=2')
   expect(first.data).toMatchObject({ total: 4, complete: true })
-  expect(first.data.items.map(({ name, depth }: never) => [name, depth])).toEqual([
+  expect(first.data.items.map(({ name, depth }) => [name, depth])).toEqual([
     ['b', 3],
     ['d', 2],
   ])
   const next = await get(`/api/channels?sort=depth&order=desc&limit=2&cursor=${first.data.next_cursor}`)
-  expect(next.data.items.map(({ name }: never) => name)).toEqual(['c', 'a'])
+  expect(next.data.items.map(({ name }) => name)).toEqual(['c', 'a'])
   expect(next.data.next_cursor).toBe(null)
   const other = await get(`/api/channels?sort=name&cursor=${first.data.next_cursor}`)
   expect([other.error, other.data.code]).toEqual([true, 'PARAMETER_INVALID'])
@@ -36,7 +36,7 @@ test('MGMT-16 - lists all channel types by name, with the values of their type',
   await shop.eventsStore.publish('l', { body: text('x') })
   await shop.events.publish('m', { body: text('x') })
   const { data } = await get('/api/channels')
-  expect(data.items.map(({ name, type }: never) => [name, type])).toEqual([
+  expect(data.items.map(({ name, type }) => [name, type])).toEqual([
     ['l', 'events_store'],
     ['m', 'events'],
     ['m', 'queues'],
@@ -54,7 +54,7 @@ test('MGMT-16 - searches by a part of the name or by a glob', async () => {
     await act('create_channel', { channel, type: 'queues' })
   }
   const names = async (search: string) =>
-    (await get(`/api/channels?search=${search}`)).data.items.map(({ name }: never) => name)
+    (await get(`/api/channels?search=${search}`)).data.items.map(({ name }) => name)
   expect(await names('ORDERS')).toEqual(['orders-old', 'shop.Orders'])
   expect(await names('shop.*')).toEqual(['shop.Orders', 'shop.invoices'])
   expect(await names('_AGENTS_')).toEqual([])
@@ -170,7 +170,7 @@ test('MGMT-16 - finds one channel by its whole name, whatever the order', async 
   await act('create_channel', { channel: 'orders', type: 'events' })
   for (const sort of ['name', 'depth']) {
     const { items, total } = (await get(`/api/channels?name=orders&sort=${sort}`)).data
-    expect(items.map(({ name, type }: never) => [type, name])).toEqual([
+    expect(items.map(({ name, type }) => [type, name])).toEqual([
       ['events', 'orders'],
       ['queues', 'orders'],
     ])

@@ -7,6 +7,23 @@ import { bearer, manage, text, tokens } from './management-server.ts'
 
 const SHOP = { clientId: 'shop' }
 
+interface Groups {
+  readonly groups: readonly { readonly ids: readonly string[] }[]
+}
+
+/** What an action that redrives has done. */
+interface Redriven {
+  readonly redriven: number
+  readonly left: readonly { readonly reason: string }[]
+}
+
+/** A redrive in the list of the node. */
+interface Redrive {
+  readonly state: string
+  readonly redriven: number
+  readonly error?: string
+}
+
 /** Sends messages to a queue, from which they move to the queue `dead`. */
 async function bury(broker: Broker, queue: string, bodies: readonly string[]): Promise<void> {
   const { queues } = broker.as(SHOP)
@@ -25,13 +42,13 @@ test('dead letters - are counted by source and reason', async () => {
   await bury(broker, 'orders', ['a', 'b', 'c'])
   await bury(broker, 'bills', ['d'])
   await broker.as(SHOP).queues.send('dead', { body: text('no dead letter') })
-  const { data } = await get('/api/dead_letters?channel=dead')
+  const { data } = await get<Groups>('/api/dead_letters?channel=dead')
   expect(data).toMatchObject({ channel: 'dead', others: 1, examined: 5, next_sequence: null })
   expect(data.groups).toMatchObject([
     { source: 'orders', reason: 'max_receive_count', count: 3, oldest: expect.stringMatching(/Z$/) },
     { source: 'bills', reason: 'max_receive_count', count: 1 },
   ])
-  expect(data.groups[0].ids).toHaveLength(3)
+  expect(data.groups[0]?.ids).toHaveLength(3)
   expect((await get('/api/dead_letters?channel=dead&from_sequence=4')).data).toMatchObject({ examined: 2 })
   expect(await get('/api/dead_letters?channel=none')).toMatchObject({ data: { code: 'CHANNEL_NOT_FOUND' } })
 })
@@ -39,7 +56,7 @@ test('dead letters - are counted by source and reason', async () => {
 test('dead letters - groups beyond the hundredth count as others', async () => {
   const { get, broker } = await manage()
   for (let i = 0; i < 102; i++) await bury(broker, `orders.${i}`, ['a'])
-  const { data } = await get('/api/dead_letters?channel=dead')
+  const { data } = await get<Groups>('/api/dead_letters?channel=dead')
   expect(data).toMatchObject({ others: 2, examined: 102 })
   expect(data.groups).toHaveLength(100)
 })
@@ -93,7 +110,7 @@ test('dead letters - pages through a long list of queues by cursor', async () =>
   for (let pages = 0; pages < 9; pages++) {
     const { data } = await get(`/api/dead_letter_queues${cursor}`)
     expect(data.items.length).toBeLessThanOrEqual(100)
-    names.push(...data.items.map(({ channel }: { channel: string }) => channel))
+    names.push(...data.items.map(({ channel }) => channel))
     if (data.next_cursor === null) break
     cursor = `?cursor=${data.next_cursor}`
   }
@@ -121,8 +138,8 @@ test('redrive - a selection sends back its messages, and the others keep their p
     left: [],
   })
   const { data } = await get('/api/messages?type=queues&channel=dead')
-  expect(data.items.map((item: { body: string }) => item.body)).toEqual(['b', 'c'])
-  const [, { id }] = data.items
+  expect(data.items.map((item) => item.body)).toEqual(['b', 'c'])
+  const id = data.items[1]?.id
   expect((await act('redrive_dead_letters', { channel: 'dead', ids: [id] })).data).toMatchObject({ redriven: 1 })
   const { queues } = broker.as(SHOP)
   expect(await queues.peek('bills')).toMatchObject([{ clientId: 'shop', tags: {}, deadLetterQueue: 'dead' }])
@@ -181,7 +198,7 @@ test('redrive - a background redrive reports its progress and the messages that 
   const started = await act('start_redrive', { channel: 'dead' }, operator)
   expect(started).toMatchObject({ data: { state: 'running', channel: 'dead', client: 'op', total: 1_201 } })
   const list = async () => (await get('/api/redrives', operator)).data
-  await expect.poll(async () => (await list()).items[0].state, { timeout: 20_000 }).toBe('done')
+  await expect.poll(async () => (await list()).items[0]?.['state'], { timeout: 20_000 }).toBe('done')
   expect(await list()).toMatchObject({
     node: 'n1',
     items: [
@@ -209,7 +226,7 @@ test('redrive - can be cancelled, and a shutdown returns the messages that it le
       Array.from({ length: 100 }, (_, n) => `m${n}`),
     )
   const { data } = await act('start_redrive', { channel: 'dead', source: 'orders' })
-  const cancelled = await act('cancel_redrive', { id: data.id })
+  const cancelled = await act<{ readonly state: string }>('cancel_redrive', { id: data.id })
   expect(cancelled.data).toMatchObject({ id: data.id, source: 'orders', ended_at: expect.any(String) })
   expect(['cancelled', 'done']).toContain(cancelled.data.state)
   expect(await act('cancel_redrive', { id: 'nobody' })).toMatchObject({ data: { code: 'REDRIVE_NOT_FOUND' } })
@@ -339,9 +356,9 @@ test('redrive - sends a message back only if the policy lets its sender send', a
   await shop.send('orders', { body: text('late'), maxReceiveCount: 1, deadLetterQueue: 'letters' })
   await shop.nack((await shop.receive('orders')).map(({ receipt }) => receipt))
   authorization?.replace(parsePolicy({ rules: [{ ...ANY, clients: 'shop', channels: 'letters' }] }))
-  const answer = await act('redrive_dead_letters', { channel: 'letters' })
+  const answer = await act<Redriven>('redrive_dead_letters', { channel: 'letters' })
   expect(answer.data.redriven).toBe(0)
-  expect(answer.data.left[1].reason).toMatch(/^FORBIDDEN: .*"shop" send on queues "orders"/)
+  expect(answer.data.left[1]?.reason).toMatch(/^FORBIDDEN: .*"shop" send on queues "orders"/)
   expect(await shop.peek('letters', { maxMessages: 10 })).toHaveLength(2)
 })
 
@@ -351,8 +368,9 @@ async function bodiesOf({ broker }: ManagementServer, channel: string): Promise<
 }
 
 async function ended({ get }: ManagementServer) {
-  let item: { readonly state: string; readonly redriven: number; readonly error?: string } | undefined
-  await expect.poll(async () => (item = (await get('/api/redrives')).data.items[0])?.state).not.toBe('running')
+  let item: Redrive | undefined
+  const first = async () => (await get<{ readonly items: readonly Redrive[] }>('/api/redrives')).data.items[0]
+  await expect.poll(async () => (item = await first())?.state).not.toBe('running')
   return item
 }
 

@@ -76,7 +76,11 @@ test('lazy loading - clients that disconnect while the handlers load leave a hea
   loading.released.resolve()
 
   expect(await server.get('/api/snapshot')).toMatchObject({ status: 200, error: false })
-  const received = () => server.act('receive_queue_messages', { channel: 'jobs', max_messages: 1 })
+  const received = () =>
+    server.act<{ readonly messages: readonly unknown[] }>('receive_queue_messages', {
+      channel: 'jobs',
+      max_messages: 1,
+    })
   expect((await received()).data.messages).toMatchObject([{ body: 'one' }])
   // A call of a client that is gone does not wait for messages.
   await expect

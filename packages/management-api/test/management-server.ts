@@ -16,12 +16,33 @@ import type { ManagementApi } from '../src/fastify.ts'
 import { managementApi } from '../src/fastify.ts'
 
 /** An answer of the management API. */
-export interface Answer {
+export interface Answer<Data = AnswerData> {
   readonly status: number
   readonly error: boolean
   readonly error_string: string
-  // oxlint-disable-next-line typescript/no-explicit-any -- answers of all routes
-  readonly data: any
+  readonly data: Data
+}
+
+/** An item of a list, with the members that tests read by name. */
+export interface Item extends Readonly<Record<string, unknown>> {
+  readonly id: string
+  readonly name: string
+  readonly type: string
+  readonly channel: string
+  readonly sequence: number
+  readonly body: string
+  readonly detail: string
+}
+
+/** What most tests read: a page of a list, an error, or the message that an action sent. */
+export interface AnswerData {
+  readonly items: readonly Item[]
+  readonly next_cursor: string | null
+  readonly total: number
+  readonly complete: boolean
+  readonly code: string
+  readonly problems: readonly { readonly parameter: string }[]
+  readonly id: string
 }
 
 export interface ServerSettings extends Partial<ManagementOptions> {
@@ -48,8 +69,12 @@ export interface ManagementServer {
   /** `GET /api/config` and so on: every route that the plugin has. */
   readonly routes: readonly string[]
   readonly start: () => void
-  readonly get: (path: string, headers?: Record<string, string>) => Promise<Answer>
-  readonly act: (action: string, args: unknown, headers?: Record<string, string>) => Promise<Answer>
+  readonly get: <Data = AnswerData>(path: string, headers?: Record<string, string>) => Promise<Answer<Data>>
+  readonly act: <Data = AnswerData>(
+    action: string,
+    args: unknown,
+    headers?: Record<string, string>,
+  ) => Promise<Answer<Data>>
   readonly close: () => Promise<void>
 }
 
@@ -85,10 +110,7 @@ export async function manage({
     ...options,
   })
   const authorization = policy && new Authorization(policy)
-  const { broker, system, operators } = createBroker(engine, {
-    observers: api.observers,
-    ...(authorization ? { authorization } : {}),
-  })
+  const { broker, system, operators } = createBroker(engine, { observers: api.observers, authorization })
   const app = Fastify({ forceCloseConnections: 'idle', bodyLimit: options.maxBodyBytes ?? 1024 * 1024 })
   const routes: string[] = []
   app.addHook('onRoute', ({ method, path }) => {
@@ -96,14 +118,7 @@ export async function manage({
   })
   await app.register(api.plugin)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  const start = (): void =>
-    api.serve({
-      broker: operators,
-      system,
-      ...(agents ? { agents } : {}),
-      ...services,
-      ...(authorization ? { authorization } : {}),
-    })
+  const start = (): void => api.serve({ broker: operators, system, agents, ...services, authorization })
   if (started) start()
   let closed: Promise<void> | undefined
   const close = (): Promise<void> => {
@@ -142,9 +157,9 @@ export async function manage({
   }
 }
 
-async function answer(response: Promise<Response>): Promise<Answer> {
+async function answer<Data>(response: Promise<Response>): Promise<Answer<Data>> {
   const { status, text } = await response.then(async (got) => ({ status: got.status, text: await got.text() }))
-  return { status, ...(JSON.parse(text) as Omit<Answer, 'status'>) }
+  return { status, ...(JSON.parse(text) as Omit<Answer<Data>, 'status'>) }
 }
 
 /** A token is `client` or `client:Role`; all of them end so many milliseconds after their use. */
@@ -156,7 +171,7 @@ export function tokens(lastingMs?: number): Authenticator {
       return {
         clientId,
         roles: isRole(role) ? [role] : [],
-        ...(lastingMs === undefined ? {} : { expiresAt: Date.now() + lastingMs }),
+        expiresAt: lastingMs === undefined ? undefined : Date.now() + lastingMs,
       }
     },
   }

@@ -4,6 +4,17 @@ import { bearer, manage, text, tokens } from './management-server.ts'
 
 const SENDER = { clientId: 'shop' }
 
+interface Page {
+  readonly items: readonly { readonly sequence: number }[]
+  readonly next_sequence: number | null
+}
+
+interface Shown {
+  readonly body: string
+  readonly metadata: string
+  readonly tags: Readonly<Record<string, string>>
+}
+
 test('messages - a queue is read in pages, with bodies cut to a size', async () => {
   const { get, broker } = await manage()
   const { queues } = broker.as(SENDER)
@@ -47,9 +58,9 @@ test('messages - an events store is read by sequence, by time and from its end',
   const { get, broker } = await manage()
   const { eventsStore } = broker.as(SENDER)
   for (let i = 1; i <= 5; i++) await eventsStore.publish('log', { body: text(`entry ${i}`) })
-  const sequences = async (query: string): Promise<readonly number[]> => {
-    const { data } = await get(`/api/messages?type=events_store&channel=log&${query}`)
-    return [...data.items.map((item: { sequence: number }) => item.sequence), data.next_sequence]
+  const sequences = async (query: string): Promise<readonly (number | null)[]> => {
+    const { data } = await get<Page>(`/api/messages?type=events_store&channel=log&${query}`)
+    return [...data.items.map((item) => item.sequence), data.next_sequence]
   }
   expect(await sequences('limit=2')).toEqual([1, 2, 3])
   expect(await sequences('from_sequence=3')).toEqual([3, 4, 5, null])
@@ -71,7 +82,7 @@ test('messages - a search covers ids, senders, metadata, tags and bodies, in upp
     ])
   await broker.as({ clientId: 'coffee-shop' }).queues.send('q', { body: text('water') })
   const found = await get('/api/messages?type=queues&channel=q&search=cOFFee&max_body_size=0')
-  expect(found.data.items.map((item: { sequence: number }) => item.sequence)).toEqual([1, 2, 3, 5])
+  expect(found.data.items.map((item) => item.sequence)).toEqual([1, 2, 3, 5])
   expect(found.data).toMatchObject({ examined: 5, next_sequence: null })
   expect(found.data.items[0]).toMatchObject({ body: '', truncated: true })
 })
@@ -84,7 +95,7 @@ test('messages - a search finds a text anywhere in a long body', async () => {
   }
   await queues.send('q', { body: text('x'.repeat(600_000)) })
   const found = await get('/api/messages?type=queues&channel=q&search=nEEDLE&max_body_size=0')
-  expect(found.data.items.map((item: { sequence: number }) => item.sequence)).toEqual([1, 2, 3])
+  expect(found.data.items.map((item) => item.sequence)).toEqual([1, 2, 3])
 })
 
 test('messages - a search ends after 10,000 messages and says where it continues', async () => {
@@ -105,14 +116,15 @@ test('messages - one message is shown whole, by sequence or by id', async () => 
   const { queues, eventsStore } = broker.as(SENDER)
   const tags = Object.fromEntries(Array.from({ length: 256 }, (_, i) => [`tag ${i}`, '<img onerror=alert(1)>']))
   const { id } = await queues.send('q', { body: text('x'.repeat(200_000)), metadata: 'm'.repeat(2_000), tags })
-  const shown = await get('/api/messages?type=queues&channel=q')
-  expect(shown.data.items[0]).toMatchObject({ tag_count: 256, truncated: true })
-  expect(Object.keys(shown.data.items[0].tags)).toHaveLength(64)
-  expect(shown.data.items[0].metadata).toHaveLength(1_024)
+  const { data } = await get<{ readonly items: readonly Shown[] }>('/api/messages?type=queues&channel=q')
+  const [first] = data.items
+  expect(first).toMatchObject({ tag_count: 256, truncated: true })
+  expect(Object.keys(first?.tags ?? {})).toHaveLength(64)
+  expect(first?.metadata).toHaveLength(1_024)
   for (const query of ['sequence=1', `id=${id}`, `sequence=1&id=${id}`]) {
-    const { data } = await get(`/api/message?type=queues&channel=q&${query}`)
-    expect(data.message).toMatchObject({ id, metadata: 'm'.repeat(2_000), tags, truncated: false })
-    expect(data.message.body).toHaveLength(200_000)
+    const { message } = (await get<{ readonly message: Shown }>(`/api/message?type=queues&channel=q&${query}`)).data
+    expect(message).toMatchObject({ id, metadata: 'm'.repeat(2_000), tags, truncated: false })
+    expect(message.body).toHaveLength(200_000)
   }
   await eventsStore.publish('s', { body: new Uint8Array([255]) })
   expect(await get('/api/message?type=events_store&channel=s&sequence=1')).toMatchObject({

@@ -284,7 +284,7 @@ test('MGMT-8 - a peer that does not answer pings is cut off, one that does stays
   let pings = 0
   live.socket.on('ping', () => pings++)
   dead.socket.pause()
-  await expect.poll(async () => (await get('/api/snapshot')).data.monitors).toBe(1)
+  await expect.poll(async () => (await get<{ readonly monitors: number }>('/api/snapshot')).data.monitors).toBe(1)
   await expect.poll(() => pings).toBeGreaterThan(3)
   expect(live.socket.readyState).toBe(live.socket.OPEN)
 })
@@ -308,7 +308,8 @@ test('MGMT-8 - a reader that is behind, and reads, is not cut off; it is when it
   const body = new Uint8Array(65_536).fill(97)
   // It answers no ping: as one whose answer is behind megabytes that it has to read first.
   const socket = await rawMonitor(url, '?max_body_size=65536')
-  const monitors = async (): Promise<number> => (await get('/api/snapshot')).data.monitors
+  const monitors = async (): Promise<number> =>
+    (await get<{ readonly monitors: number }>('/api/snapshot')).data.monitors
   socket.on('readable', () => {})
   const publishFor = async (milliseconds: number, read: () => void): Promise<void> => {
     for (const end = performance.now() + milliseconds; performance.now() < end;) {

@@ -2,6 +2,7 @@ import * as fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { BoundedTable } from '../src/statistics/statistics.ts'
+import type { Item } from './management-server.ts'
 import { manage, text } from './management-server.ts'
 
 test('MGMT-12 - channels, queues and events stores: messages, bytes, errors, activity and contents', async () => {
@@ -82,7 +83,7 @@ test('MGMT-12 - statistics are filtered, and pages stay correct while the list c
   let cursor = ''
   for (let pages = 0; pages < 3; pages++) {
     const { data } = await get(`/v1/stats/queues?channel=orders.&limit=10${cursor}`)
-    names.push(...data.items.map(({ name }: { name: string }) => name))
+    names.push(...data.items.map(({ name }) => name))
     if (pages === 0) await channels.delete('queues', 'orders.03')
     cursor = `&cursor=${data.next_cursor}`
     expect(data.total).toBe(pages === 0 ? 25 : 24)
@@ -120,7 +121,7 @@ test('MGMT-13 - the tables of clients and errors are bounded', async () => {
     await busy.events.publish('e', { body: text('x') })
   }
   const { data } = await get('/v1/stats/clients')
-  expect([data.total, data.forgotten]).toEqual([10, 91])
+  expect(data).toMatchObject({ total: 10, forgotten: 91 })
   expect(data.items[0]).toMatchObject({ client_id: 'busy', messages_in: 100 })
 })
 
@@ -176,8 +177,8 @@ test('MGMT-12 - the snapshot has the age of the oldest waiting message of the de
   time += 60_000
   await queues.send('old', { body: text('x') })
   await queues.send('new', { body: text('x') })
-  const { deepest_queues: deepest } = (await get('/api/snapshot')).data
-  expect(deepest.map(({ name, oldest_waiting }: never) => [name, oldest_waiting])).toEqual([
+  const { deepest_queues: deepest } = (await get<{ readonly deepest_queues: readonly Item[] }>('/api/snapshot')).data
+  expect(deepest.map(({ name, oldest_waiting }) => [name, oldest_waiting])).toEqual([
     ['old', '2026-07-01T10:00:00.000Z'],
     ['new', '2026-07-01T10:01:00.000Z'],
   ])

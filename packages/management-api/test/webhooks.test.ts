@@ -47,7 +47,7 @@ test('webhooks - operators list, pause, resume, test, replay and give a new secr
   expect((await act('test_webhook', { id: 'one' })).data).toEqual({ id: 'one', status: 204 })
   expect((await act('rotate_webhook_secret', { id: 'one' })).data).toEqual({ id: 'one', secret: 'whsec_AAAA' })
   await expect
-    .poll(async () => (await get('/api/audit')).data.items.map(({ detail }: { detail: string }) => detail).toReversed())
+    .poll(async () => (await get('/api/audit')).data.items.map(({ detail }) => detail).toReversed())
     .toEqual(['one is paused', 'one is active', 'one from sequence 3', 'one: 204', 'one'])
 })
 

@@ -5,6 +5,10 @@ import { bearer, manage, text, tokens } from './management-server.ts'
 
 const CALLER = { clientId: 'shop' }
 
+interface Requests {
+  readonly waiting: readonly { readonly state: string }[]
+}
+
 test('requests - lists waiting commands and queries until they end', async () => {
   const { get, broker } = await manage()
   const { commands, queries } = broker.as(CALLER)
@@ -19,7 +23,7 @@ test('requests - lists waiting commands and queries until they end', async () =>
     { timeoutMs: 60_000, signal: AbortSignal.timeout(50_000) },
   )
   const asked = queries.send('menu', { body: text('soup?') }, { timeoutMs: 60_000 })
-  const requests = async (query = '') => (await get(`/api/requests${query}`)).data
+  const requests = async (query = '') => (await get<Requests>(`/api/requests${query}`)).data
   await expect.poll(async () => (await requests()).waiting[1]?.state).toBe('delivered')
   expect(await requests()).toMatchObject({
     node: 'n1',
