@@ -1,8 +1,4 @@
-import { once } from 'node:events'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { createConfig } from '../src/config/load.ts'
@@ -11,23 +7,10 @@ import { runCli } from './support/cli.ts'
 import { startForwardProxy } from './support/forward-proxy.ts'
 import { callTool } from './support/mcp.ts'
 import { serve, serveLogged } from './support/server.ts'
-import { certificate, pem } from './support/tls.ts'
+import { certificate, startTlsAgent } from './support/tls.ts'
 
 const CREDENTIALS = 'us%40er:pass%3Aword'
 const BASIC = `Basic ${Buffer.from('us@er:pass:word').toString('base64')}`
-
-/** An agent over TLS at 127.0.0.1; resolves with its port. */
-async function startTlsAgent(when: (answer: () => void) => void = (answer) => answer()): Promise<number> {
-  const server = createServer({ key: pem('server.key'), cert: pem('server.crt') }, (_request, response) => {
-    when(() => response.end('{"jsonrpc":"2.0","id":1,"result":"over TLS"}'))
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
-}
 
 function agent(id: string, url: string): object {
   return { agent_id: id, name: id, url }

@@ -1,38 +1,18 @@
-import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { testFolder } from '@signalbox/testkit/test-folder'
 
 import { ServerError } from '../src/errors.ts'
 import { callAgent, register } from './support/agent.ts'
 import { serve, serveLogged } from './support/server.ts'
-
-function certificate(name: string): string {
-  return join(import.meta.dirname, 'certificates', name)
-}
-
-/** An agent over TLS that answers every call; resolves with its URL. */
-async function startTlsAgent(): Promise<string> {
-  const key = readFileSync(certificate('server.key'))
-  const server = createServer({ key, cert: readFileSync(certificate('server.crt')) }, (_request, response) => {
-    response.end('{"jsonrpc":"2.0","id":1,"result":"over TLS"}')
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `https://127.0.0.1:${(server.address() as AddressInfo).port}/`
-}
+import { certificate, startTlsAgent } from './support/tls.ts'
 
 /** What a call to an agent over TLS comes to, with these settings. */
 async function calledWith(a2a: object): Promise<unknown> {
   const { http } = await serve({ connectors: { a2a } })
-  await register(http.url, { agent_id: 'secret', name: 'Secret', url: await startTlsAgent() })
+  await register(http.url, { agent_id: 'secret', name: 'Secret', url: `https://127.0.0.1:${await startTlsAgent()}/` })
   return callAgent(http.url, 'secret', 'message/send')
 }
 

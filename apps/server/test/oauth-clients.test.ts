@@ -10,49 +10,20 @@ import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import { browse } from './support/authorization-server.ts'
+import { OAuthMemory } from './support/oauth-clients.ts'
 import type { ProtectedServer } from './support/protected-server.ts'
 import { serveProtected } from './support/protected-server.ts'
 import { governed } from './support/tokens.ts'
 
-const REDIRECT_URI = 'http://127.0.0.1/callback'
-
-/** A client's memory, and the URLs that it sends its user to. */
-class Wallet implements OAuthClientProvider {
-  readonly redirectUrl = REDIRECT_URI
-  readonly clientMetadata = { client_name: 'test', redirect_uris: [REDIRECT_URI], token_endpoint_auth_method: 'none' }
-  readonly visits: URL[] = []
-  held: Awaited<ReturnType<OAuthClientProvider['tokens']>>
-  #client: Awaited<ReturnType<OAuthClientProvider['clientInformation']>>
-  #verifier = ''
+/** The memory of a client that also keeps what it discovered. */
+class Wallet
+  extends OAuthMemory<
+    NonNullable<Awaited<ReturnType<OAuthClientProvider['clientInformation']>>>,
+    NonNullable<Awaited<ReturnType<OAuthClientProvider['tokens']>>>
+  >
+  implements OAuthClientProvider
+{
   #discovered: Awaited<ReturnType<NonNullable<OAuthClientProvider['discoveryState']>>>
-
-  clientInformation(): ReturnType<OAuthClientProvider['clientInformation']> {
-    return this.#client
-  }
-
-  saveClientInformation(client: NonNullable<Awaited<ReturnType<OAuthClientProvider['clientInformation']>>>): void {
-    this.#client = client
-  }
-
-  tokens(): ReturnType<OAuthClientProvider['tokens']> {
-    return this.held
-  }
-
-  saveTokens(tokens: NonNullable<Wallet['held']>): void {
-    this.held = tokens
-  }
-
-  redirectToAuthorization(url: URL): void {
-    this.visits.push(url)
-  }
-
-  saveCodeVerifier(verifier: string): void {
-    this.#verifier = verifier
-  }
-
-  codeVerifier(): string {
-    return this.#verifier
-  }
 
   saveDiscoveryState(state: Parameters<NonNullable<OAuthClientProvider['saveDiscoveryState']>>[0]): void {
     this.#discovered = state

@@ -16,7 +16,7 @@ interface Tokens {
 }
 
 /** A client's memory, and the URLs that it sends its user to. */
-class Memory<ClientInformation, Held extends Tokens> {
+export class OAuthMemory<ClientInformation, Held extends Tokens> {
   readonly redirectUrl = REDIRECT_URI
   readonly clientMetadata = {
     client_name: 'test',
@@ -128,7 +128,7 @@ const first: OAuthClientKind = {
   stepsUp: true,
   unauthorized: FirstUnauthorized,
   create(url) {
-    const wallet = new Memory<FirstInformation, Parameters<FirstProvider['saveTokens']>[0]>()
+    const wallet = new OAuthMemory<FirstInformation, Parameters<FirstProvider['saveTokens']>[0]>()
     const refused: SeenAnswer[] = []
     const newTransport = () => new FirstTransport(url, { authProvider: wallet, fetch: noting(url, refused) })
     let transport = newTransport()
@@ -168,7 +168,7 @@ function aiSdk(name: string, version: string, discovery: boolean): OAuthClientKi
     stepsUp: false,
     unauthorized: AiUnauthorized,
     create(url) {
-      const wallet = new Memory<AiInformation, Parameters<AiProvider['saveTokens']>[0]>()
+      const wallet = new OAuthMemory<AiInformation, Parameters<AiProvider['saveTokens']>[0]>()
       const refused: SeenAnswer[] = []
       return {
         visits: wallet.visits,

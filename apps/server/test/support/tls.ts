@@ -1,7 +1,9 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
 import type { AgentOptions } from 'node:https'
-import { Agent, request } from 'node:https'
+import { Agent, createServer, request } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 import { onTestFinished } from 'vitest'
@@ -13,6 +15,19 @@ export function certificate(name: string): string {
 
 export function pem(name: string): string {
   return readFileSync(certificate(name), 'utf8')
+}
+
+/** An agent over TLS at 127.0.0.1; resolves with its port. */
+export async function startTlsAgent(when: (answer: () => void) => void = (answer) => answer()): Promise<number> {
+  const server = createServer({ key: pem('server.key'), cert: pem('server.crt') }, (_request, response) => {
+    when(() => response.end('{"jsonrpc":"2.0","id":1,"result":"over TLS"}'))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
 }
 
 /** A client that trusts the test authority, with connections of its own. */
