@@ -1,22 +1,14 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { chaos } from '../cluster/chaos.ts'
 import { Front } from '../cluster/local-cluster.ts'
 import { breaches, summary } from '../cluster/report.ts'
 
 async function answering(text: string): Promise<string> {
-  const server = createServer((_request, response) => response.end(text))
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const server = await testServer((_request, response) => response.end(text))
+  return server.url
 }
 
 test('cluster - the balancer uses another node when one is unavailable', async () => {

@@ -1,11 +1,9 @@
-import { once } from 'node:events'
 import { globSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+import { testServer } from '@signalbox/testkit/test-server'
 import { constant, sample } from 'fast-check'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { fuzz, summary } from '../hostile/fuzz/run.ts'
 import type { OpenTarget, Target } from '../hostile/fuzz/target.ts'
@@ -94,18 +92,15 @@ test('fuzz - a target that does not open is a finding, and the others run', asyn
 })
 
 test('fuzz - an honest client whose call is late fails, and its next call uses a new connection', async () => {
-  const server = createServer((_, response) => {
+  let requests = 0
+  const { url } = await testServer((_, response) => {
     if (++requests > 1) response.setHeader('content-length', ANSWER.length).end(ANSWER)
   })
-  let requests = 0
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
   const options = { queue: 'honest', sends: 1, receiveAt: 9, waitSeconds: 1, timeoutMs: 50 }
   const client = new HonestClient(options)
-  const error = await client.work(`http://127.0.0.1:${port}`).catch((reason: unknown) => reason)
+  const error = await client.work(url).catch((reason: unknown) => reason)
   expect(error).toMatchObject({ kind: 'answer', message: expect.stringContaining('queue_send took more than 50 ms') })
-  await client.work(`http://127.0.0.1:${port}`)
+  await client.work(url)
   expect(requests).toBe(2)
 })
 

@@ -1,12 +1,10 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { createBroker, encodeText } from '@signalbox/broker-core'
 import { a2aConnector, AgentRequests } from '@signalbox/connector-a2a'
 import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import { AdmissionControl } from '@signalbox/http-kit'
 import { openRegistry } from '@signalbox/registry'
+import { testServer } from '@signalbox/testkit/test-server'
 import { until } from '@signalbox/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -17,18 +15,13 @@ const CALL = encodeText('{"jsonrpc":"2.0","id":1,"method":"message/send","params
 /** An agent that sends its reply but for the last byte. */
 async function startAgent(): Promise<{ readonly url: string; readonly finish: () => void }> {
   const held: (() => void)[] = []
-  const server = createServer((request, response) => {
+  const server = await testServer((request, response) => {
     request.resume()
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': REPLY.length })
     response.write(REPLY.slice(0, -1))
     held.push(() => response.end(REPLY.slice(-1)))
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const { port } = server.address() as AddressInfo
+  const { port } = server
   return { url: `http://127.0.0.1:${port}/`, finish: () => held.splice(0).forEach((end) => end()) }
 }
 

@@ -1,8 +1,5 @@
-import { once } from 'node:events'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 
@@ -10,8 +7,9 @@ import { Message } from '@a2a-js/sdk'
 import { ClientFactory } from '@a2a-js/sdk/client'
 import { ClientFactory as ClientFactory03 } from 'a2a-js-sdk-v03/client'
 import { testFolder } from '@signalbox/testkit/test-folder'
+import { testServer } from '@signalbox/testkit/test-server'
 import { until } from '@signalbox/testkit/until'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { callAgent, postJson, register } from './support/agent.ts'
@@ -114,15 +112,10 @@ test('agent credentials - an API key replaces the header of the same name that a
 
 /** A token endpoint of OAuth; resolves with its URL. */
 async function startTokens(answer: (form: string, request: IncomingMessage, response: ServerResponse) => void) {
-  const server = createServer((request, response) => {
+  const server = await testServer((request, response) => {
     void text(request).then((form) => answer(form, request, response))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`
+  return `${server.url}/token`
 }
 
 test('agent credentials - OAuth client credentials get one token for many calls, and another when it is refused', async () => {

@@ -1,10 +1,8 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { SignJWT, UnsecuredJWT } from 'jose'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { testFile } from '@signalbox/testkit/test-folder'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { rpc } from './support/mcp.ts'
 import { serve } from './support/server.ts'
@@ -109,17 +107,12 @@ function orTooLarge(no: RegExp): RegExp {
 
 test('S1 - while new keys are unavailable, the current ones stay valid, for any answer of their server', async () => {
   const provider = { status: 200, text: keySet(one), asked: 0 }
-  const server = createServer((_request, response) => {
+  const server = await testServer((_request, response) => {
     provider.asked++
     // Slow as well: who holds a token that is known does not wait.
     setTimeout(() => response.writeHead(provider.status).end(provider.text), 50).unref()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const jwksUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  const jwksUrl = `${server.url}/`
   const { http } = await serve({ authentication: { enable: true, jwksUrl } })
   const ping = async (by: Issuer) => rpc(http.url, 'ping', {}, { authorization: await by.bearer('alice') })
   const refused = { error: { code: -32010 } }
@@ -140,8 +133,7 @@ test('S1 - while new keys are unavailable, the current ones stay valid, for any 
     await expect.poll(asked, { timeout: 20_000 }).toBe(1)
     expect(await ping(one), text).toMatchObject({ result: {} })
   }
-  server.closeAllConnections()
-  await new Promise((resolve) => server.close(resolve))
+  await server[Symbol.asyncDispose]()
   expect(await ping(next)).toMatchObject(refused)
   expect(await ping(one)).toMatchObject({ result: {} })
 })

@@ -1,9 +1,6 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { resolveBySystem } from '@signalbox/http-kit/internal'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import { createConfig } from '../src/config/load.ts'
@@ -48,16 +45,11 @@ test('MGMT-19 - settings of CONSOLE_OAUTH that do not go together are refused, e
 
 /** A provider that answers with these documents, by path. Returns its origin. */
 async function provider(documents: (origin: string) => Readonly<Record<string, object>>): Promise<string> {
-  const server = createServer((request, response) => {
+  const server = await testServer((request, response) => {
     const document = documents(origin)[request.url ?? '']
     response.writeHead(document === undefined ? 404 : 200).end(JSON.stringify(document))
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const origin = server.url
   return origin
 }
 

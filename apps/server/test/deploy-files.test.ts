@@ -1,13 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 
 import { AddressList, ALWAYS_REFUSED, ipAddress } from '@signalbox/http-kit/internal'
 import { parse } from 'yaml'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { testFile, testFolder } from '@signalbox/testkit/test-folder'
+import { testServer } from '@signalbox/testkit/test-server'
 
 import { fromFlags } from '../src/config/flags.ts'
 import { loadConfig } from '../src/config/load.ts'
@@ -100,12 +100,7 @@ describe('deploy/docker', () => {
 
   test('image - the health check asks the shared listener, and reports its state', async () => {
     const { http } = await serve()
-    const failing = createServer((_request, response) => response.writeHead(503).end())
-    failing.listen(0, '127.0.0.1')
-    await once(failing, 'listening')
-    onTestFinished(() => void failing.close())
-    const address = failing.address()
-    const port = typeof address === 'object' && address !== null ? address.port : 0
+    const { port } = await testServer((_request, response) => response.writeHead(503).end())
     expect(await check({ HTTP_PORT: String(http.port) }, '/ready')).toBe(0)
     expect(await check({ HEALTHCHECK_URL: http.url }, '/ping')).toBe(0)
     expect(await check({ HTTP_PORT: String(port) }, '/ready')).toBe(1)

@@ -1,11 +1,9 @@
-import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text as readText } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { callAgent, postJson, register, startAgent, withResult } from './support/agent.ts'
 import { callTool } from './support/mcp.ts'
@@ -189,7 +187,7 @@ const HOSTILITIES: readonly Hostility[] = [
 /** An agent that misbehaves as its path says; `open` are the responses whose connection it still has. */
 async function startHostileAgent(): Promise<{ readonly url: string; readonly open: ReadonlySet<ServerResponse> }> {
   const open = new Set<ServerResponse>()
-  const server = createServer((request, response) => {
+  const server = await testServer((request, response) => {
     open.add(response)
     response.once('close', () => open.delete(response))
     readText(request).then(
@@ -201,12 +199,7 @@ async function startHostileAgent(): Promise<{ readonly url: string; readonly ope
       () => response.destroy(),
     )
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, open }
+  return { url: server.url, open }
 }
 
 /** The time of a call that must end by it, in seconds, and of one that must end before it, however busy the machine is. */

@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 
 import { Client } from '@modelcontextprotocol/client'
@@ -10,6 +7,7 @@ import { StdioClientTransport as FirstTransport } from '@modelcontextprotocol/sd
 import { freePort } from '@signalbox/testkit/free-port'
 import { eventually } from '@signalbox/testkit/until'
 import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
+import { testServer } from '@signalbox/testkit/test-server'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
 import type { BridgeHost } from './support/bridge-host.ts'
@@ -215,7 +213,7 @@ describe('bridge - failures', () => {
   })
 
   test('M26 - a page of a proxy, and an answer that breaks off, are errors of the request', async () => {
-    const server = createServer((incoming, answer) => {
+    const server = await testServer((incoming, answer) => {
       if (incoming.url === '/page') answer.writeHead(502).end('<html>bad gateway</html>')
       else {
         // With all of the request read, the connection ends without a reset.
@@ -224,10 +222,8 @@ describe('bridge - failures', () => {
           setImmediate(() => answer.destroy())
         })
       }
-    }).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    onTestFinished(() => void server.close())
-    const base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    })
+    const base = server.url
     for (const [path, text] of [
       ['/page', `HTTP 502 from ${base}/page`],
       ['/broken', `no complete answer from ${base}/broken (aborted): the server may have executed the call`],

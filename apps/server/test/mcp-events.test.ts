@@ -1,6 +1,3 @@
-import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
@@ -13,6 +10,7 @@ import type {
 import { createMCPClient, experimental_createMCPEventWebhook } from '@ai-sdk/mcp'
 import { encodeText } from '@signalbox/broker-core'
 import { testFolder } from '@signalbox/testkit/test-folder'
+import { testServer } from '@signalbox/testkit/test-server'
 import { until } from '@signalbox/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 
@@ -55,7 +53,7 @@ async function openSdkReceiver(store: MCPEventStore) {
     onEvent: async ({ event }) => void events.push(event),
     onError: (error) => void errors.push(error),
   })
-  const server = createServer((request, response) => {
+  const server = await testServer((request, response) => {
     const answer = async (): Promise<void> => {
       const body = await buffer(request)
       const headers = new Headers()
@@ -66,13 +64,8 @@ async function openSdkReceiver(store: MCPEventStore) {
       response.end(Buffer.from(await answered.arrayBuffer()))
     }
     answer().catch(() => response.destroy())
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
   })
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`, events, errors }
+  return { url: `${server.url}/events`, events, errors }
 }
 
 async function sdkClient(server: RunningServer, store: MCPEventStore) {

@@ -1,9 +1,7 @@
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import pino from 'pino'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
-import { expect, onTestFinished, test } from 'vitest'
+import { testServer } from '@signalbox/testkit/test-server'
+import { expect, test } from 'vitest'
 
 import { createConfig } from '../src/config/load.ts'
 import { Health } from '../src/health/health.ts'
@@ -26,10 +24,8 @@ async function routed() {
   })
   router.add('/a2a/', ({ url }, response) => void response.end(`a2a ${url}`))
   router.add('/ce/', ({ url }, response) => void response.end(`ce ${url}`), { decoded: true })
-  const server = createServer(router.listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => void server.close())
-  const { port } = server.address() as AddressInfo
+  const server = await testServer(router.listener)
+  const { port } = server
   const base = `http://127.0.0.1:${port}`
   const ask = async (path: string, init: RequestInit = { method: 'POST' }): Promise<string> =>
     (await fetch(`${base}${path}`, init)).text()

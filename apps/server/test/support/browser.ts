@@ -1,8 +1,5 @@
-import { createServer } from 'node:http'
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
-
 import type { Browser, Page as BrowserPage } from 'playwright-core'
+import { testServer } from '@signalbox/testkit/test-server'
 import { onTestFinished } from 'vitest'
 
 /** An answer that the browser received. */
@@ -53,13 +50,8 @@ export class Page {
 
 /** Serves one page on a free port, and returns the port. The host name of a request decides its origin. */
 export async function servePage(html: string): Promise<number> {
-  const server = createServer((_request, response) => {
+  const server = await testServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end(html)
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  onTestFinished(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return (server.address() as AddressInfo).port
+  return server.port
 }
