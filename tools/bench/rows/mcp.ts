@@ -4,8 +4,9 @@ import { discovery, statelessCall, toolCall } from '@signalbox/testkit/mcp-clien
 
 import type { RequestFigures } from '../processes.ts'
 import { openLoad, startServer, warmLoad } from '../processes.ts'
-import type { Row, Run } from '../row.ts'
+import type { BenchContext, Row, Run } from '../row.ts'
 import { atMost, compare, medians, ratios } from '../row.ts'
+import type { Subject } from '../subject.ts'
 import { CHEAP_CALL, emptyQueue } from './requests.ts'
 
 const { name, args } = CHEAP_CALL
@@ -22,6 +23,14 @@ const CALLS = [
   { label: '2026-07-28', ...statelessCall(name, args) },
 ] as const
 
+/** Starts a server that has an empty queue. */
+async function serverWithQueue(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
+  const { http, process } = stack.use(await startServer(context, subject))
+  const url = `${http}/mcp`
+  await emptyQueue(url, {})
+  return { process, url }
+}
+
 /** The cost of a call of revision 2026-07-28 compared with the same call of 2025-11-25. */
 export const mcpRevisions: Row = {
   id: 'mcp-revisions',
@@ -29,12 +38,10 @@ export const mcpRevisions: Row = {
   run: (context) =>
     compare<RequestFigures>(context, {
       open: async (subject, stack) => {
-        const server = stack.use(await startServer(context, subject))
-        const url = `${server.http}/mcp`
-        await emptyQueue(url, {})
+        const { process, url } = await serverWithQueue(context, subject, stack)
         const runs: Run<RequestFigures>[] = []
         for (const { json, headers } of CALLS) {
-          runs.push(await openLoad(context, stack, server.process, url, json, headers))
+          runs.push(await openLoad(context, stack, process, url, json, headers))
         }
         return runs
       },
@@ -86,12 +93,10 @@ export const mcpProbes: Row = {
   run: (context) =>
     compare<RequestFigures>(context, {
       open: async (subject, stack) => {
-        const server = stack.use(await startServer(context, subject))
-        const url = `${server.http}/mcp`
-        await emptyQueue(url, {})
+        const { process, url } = await serverWithQueue(context, subject, stack)
         const runs: Run<RequestFigures>[] = []
         for (const { session } of SESSIONS) {
-          runs.push(await warmLoad(context, server.process, new HostSessions(url, session(url))))
+          runs.push(await warmLoad(context, process, new HostSessions(url, session(url))))
         }
         return runs
       },

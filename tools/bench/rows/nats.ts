@@ -15,6 +15,20 @@ const BYTES = 1024
 const SEND_PRODUCERS = 256
 const NODES = [1, 2, 3]
 
+/** Runs a row on a separate nats-server; a machine without nats-server skips it. */
+function onNats(
+  run: (context: BenchContext, nats: NatsServer, stack: AsyncDisposableStack) => Promise<readonly Measure[]>,
+): Row['run'] {
+  return async (context) => {
+    if (NATS_SERVER === undefined) {
+      context.log('   skipped: nats-server is not installed')
+      return []
+    }
+    await using stack = new AsyncDisposableStack()
+    return await run(context, stack.use(await NatsServer.start()), stack)
+  }
+}
+
 async function startSender(context: BenchContext, url: string, open: string): Promise<MeasuredProcess> {
   const worker = startNatsSender(context, url)
   await worker.call(open, {})
@@ -53,13 +67,7 @@ async function sendEmbedded(worker: MeasuredProcess, durationMs: number): Promis
 export const natsSend: Row = {
   id: 'nats-send',
   title: 'engine-nats: send rate of one node, 1 KiB, 256 producers, vs a bare nats.js JetStream publisher',
-  run: async (context): Promise<readonly Measure[]> => {
-    if (NATS_SERVER === undefined) {
-      context.log('   skipped: nats-server is not installed')
-      return []
-    }
-    await using stack = new AsyncDisposableStack()
-    const nats = stack.use(await NatsServer.start())
+  run: onNats(async (context, nats, stack) => {
     const bare = stack.use(await startSender(context, nats.url, 'openBare'))
     const nodes: MeasuredProcess[] = []
     for (const _ of NODES) nodes.push(stack.use(await startSender(context, nats.url, 'openBroker')))
@@ -95,7 +103,7 @@ export const natsSend: Row = {
         details: {},
       },
     ]
-  },
+  }),
 }
 
 /** The same in process as over HTTP, so that the concurrency is equal. */
@@ -178,13 +186,7 @@ async function inProcess(worker: MeasuredProcess, context: BenchContext, natsCpu
 export const natsHops: Row = {
   id: 'nats-hops',
   title: 'CPU of a 1 KiB message on each hop: client → node → NATS → node → client',
-  run: async (context): Promise<readonly Measure[]> => {
-    if (NATS_SERVER === undefined) {
-      context.log('   skipped: nats-server is not installed')
-      return []
-    }
-    await using stack = new AsyncDisposableStack()
-    const nats = stack.use(await NatsServer.start())
+  run: onNats(async (context, nats, stack) => {
     const natsCpu = (): number => cpuMicrosOf(nats.pid ?? 0)
     const env = { ENGINE: 'nats', NATS_SERVERS: nats.url }
     const node = stack.use(await startServer(context, WORKING_TREE, { env }))
@@ -211,5 +213,5 @@ export const natsHops: Row = {
       measureOf('hop in nats-server: a receive and its ack', receives, natsCost),
       measureOf('hop NATS → node → client: a receive, its ack, MCP and HTTP', receives, nodeCost),
     ]
-  },
+  }),
 }
