@@ -9,7 +9,7 @@ export interface MessageInput {
   /** A text is sent in UTF-8. */
   readonly body: string | Uint8Array
   /** @default '' */
-  readonly metadata?: string
+  readonly metadata?: string | undefined
   /**
    * The tag `message_id` makes a send to a queue or an events store idempotent, per sender, for two minutes. @default
    * {}

@@ -113,7 +113,7 @@ export interface SecurityStatus {
     /** True if the management listener requires a token. */
     readonly management: boolean
     /** The setting that names the keys; absent without authentication. */
-    readonly keySource?: string
+    readonly keySource?: string | undefined
     readonly algorithms: readonly string[]
     readonly issuer: string
     readonly audience: readonly string[]

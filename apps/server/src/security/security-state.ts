@@ -37,7 +37,7 @@ export class SecurityState {
       authentication: {
         shared: authentication.enable,
         management: api.authentication.enable,
-        ...(keySource === undefined ? {} : { keySource: `authentication.${keySource}` }),
+        keySource: keySource && `authentication.${keySource}`,
         algorithms,
         issuer,
         audience,

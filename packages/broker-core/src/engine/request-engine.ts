@@ -15,12 +15,12 @@ export interface RequestOptions {
    */
   readonly onlyIfSubscribed?: boolean
   /** Withdraws the request when aborted, and aborts the signal of its handler. */
-  readonly signal?: AbortSignal
+  readonly signal?: AbortSignal | undefined
   /**
    * Aborted when the caller can no longer get the answer. A request that no subscriber has received is dropped and
    * rejects with the signal's reason; one that a subscriber has received continues.
    */
-  readonly callerGone?: AbortSignal
+  readonly callerGone?: AbortSignal | undefined
 }
 
 /** Answers a command or query of one subscriber. */

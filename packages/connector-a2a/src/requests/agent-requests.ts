@@ -77,8 +77,8 @@ export class AgentRequests {
     try {
       const reply = await this.#system.queries.send(channel, query, {
         timeoutMs: Math.ceil(timeoutMs) + GATEWAY_TIMEOUT_BUFFER_MS,
-        ...(signal === undefined ? {} : { signal }),
-        ...(callerGone === undefined ? {} : { callerGone }),
+        signal,
+        callerGone,
       })
       // From here on the request holds the bytes.
       this.replies.end(requestId)

@@ -58,7 +58,7 @@ export class AnswerRelay {
       body,
       metadata,
       tags: Object.fromEntries(own.map(([name, value]) => [name.slice(OWN_TAG.length), value])),
-      ...(error === undefined ? {} : { error }),
+      error,
     }
     return this.#pending.answer(id, clientId, reply) ? {} : { error: 'unknown' }
   }
@@ -73,7 +73,7 @@ export class AnswerRelay {
     const carried: Record<string, string> = { [REQUEST_TAG]: id, [CLIENT_TAG]: clientId }
     if (error !== undefined) carried[ERROR_TAG] = error
     for (const name of Object.keys(tags)) carried[OWN_TAG + name] = tags[name] ?? ''
-    const message = { body: body ?? new Uint8Array(0), tags: carried, ...(metadata === undefined ? {} : { metadata }) }
+    const message = { body: body ?? new Uint8Array(0), tags: carried, metadata }
     try {
       const { executed } = await this.#system.queries.send(channelOf(id), message, {
         timeoutMs: TIMEOUT_MS,
