@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { register } from '../support/agent.ts'
 import { callTool } from '../support/mcp.ts'
 import type { OfficialAgents } from './agents/process.ts'
-import { startOfficialAgents } from './agents/process.ts'
 import type { Gateway } from './gateway.ts'
-import { registerOfficial, startGateway } from './gateway.ts'
+import { beforeOfficial, registerOfficial } from './gateway.ts'
 
 let agents: OfficialAgents
 let gateway: Gateway
 
-beforeAll(async () => {
-  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+beforeOfficial(async (started) => {
+  ;({ agents, gateway } = started)
   for (const agent of ['v10', 'v03', 'both'] as const) {
     await registerOfficial(gateway.http, agents, agent)
     // An owner who registers an address and a name, and nothing about versions.
     await register(gateway.http, { agent_id: `${agent}-bare`, name: agent, url: agents.url(agent) })
   }
-})
-
-afterAll(async () => {
-  await gateway[Symbol.asyncDispose]()
-  agents[Symbol.dispose]()
 })
 
 /** The reply of a tool, as the agent gave it. */

@@ -1,10 +1,12 @@
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
+import { afterAll, beforeAll } from 'vitest'
 
 import type { PartialConfig } from '../../src/config/load.ts'
 import { createConfig } from '../../src/config/load.ts'
 import { startServer } from '../../src/server.ts'
 import { register } from '../support/agent.ts'
 import type { AgentName, OfficialAgents } from './agents/process.ts'
+import { startOfficialAgents } from './agents/process.ts'
 
 /** A server in this process for all tests of a file. */
 export interface Gateway {
@@ -32,6 +34,23 @@ export async function startGateway(partial: PartialConfig = {}): Promise<Gateway
       await folder[Symbol.asyncDispose]()
     },
   }
+}
+
+interface Official {
+  readonly agents: OfficialAgents
+  readonly gateway: Gateway
+}
+
+/** Starts the official agents and a gateway for all tests of the file that calls this. */
+export function beforeOfficial(prepare: (started: Official) => void | Promise<void>): void {
+  const held = new AsyncDisposableStack()
+  beforeAll(async () => {
+    const [agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+    held.use(agents)
+    held.use(gateway)
+    await prepare({ agents, gateway })
+  })
+  afterAll(() => held.disposeAsync())
 }
 
 /** Registers an agent with the card that it serves itself, under its own name. */

@@ -1,14 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
 
 import type { AgentName, OfficialAgents } from './agents/process.ts'
-import { startOfficialAgents } from './agents/process.ts'
 import type { Conversation } from './conversations.ts'
 import { CONVERSATIONS } from './conversations.ts'
 import { DIRECT_ERRORS } from './direct-errors.ts'
 import type { Exchange } from './exchange.ts'
 import { answerProblems, recordExchanges } from './exchanges.ts'
 import type { Gateway } from './gateway.ts'
-import { counted, gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
+import { beforeOfficial, counted, gatewayUrl, registerOfficial } from './gateway.ts'
 import type { ClientName } from './clients/connect.ts'
 import { CONNECT } from './clients/connect.ts'
 import { hasReference, improved, reference } from './reference.ts'
@@ -22,13 +21,9 @@ const CLIENTS = ['1.0', 'rest', 'legacy', '0.3'] as const satisfies readonly Cli
 
 let agents: OfficialAgents
 let gateway: Gateway
-beforeAll(async () => {
-  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+beforeOfficial(async (started) => {
+  ;({ agents, gateway } = started)
   for (const agent of AGENTS) await registerOfficial(gateway.http, agents, agent)
-})
-afterAll(async () => {
-  agents[Symbol.dispose]()
-  await gateway[Symbol.asyncDispose]()
 })
 
 const known = new Map<string, Promise<unknown>>()

@@ -1,28 +1,23 @@
 import { once } from 'node:events'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { register, startAgent } from '../support/agent.ts'
 import { metric, PATIENT } from '../support/nodes.ts'
 import { inFlight } from '../support/streams-across.ts'
 import type { OfficialAgents } from './agents/process.ts'
-import { startOfficialAgents } from './agents/process.ts'
 import { CONNECT } from './clients/connect.ts'
 import type { Gateway } from './gateway.ts'
-import { gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
+import { beforeOfficial, gatewayUrl, registerOfficial } from './gateway.ts'
 
 // Translated streams, which do more than those that are passed on: many at once, left, and read slowly.
 
 let agents: OfficialAgents
 let gateway: Gateway
-beforeAll(async () => {
-  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+beforeOfficial(async (started) => {
+  ;({ agents, gateway } = started)
   await registerOfficial(gateway.http, agents, 'v03')
-})
-afterAll(async () => {
-  agents[Symbol.dispose]()
-  await gateway[Symbol.asyncDispose]()
 })
 
 test('pressure - many translated streams at once are all complete', async () => {

@@ -1,14 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import { callAgent, postJson, register } from '../support/agent.ts'
 import type { OfficialAgents } from './agents/process.ts'
-import { startOfficialAgents } from './agents/process.ts'
 import type { ClientName } from './clients/connect.ts'
 import { CONNECT } from './clients/connect.ts'
 import type { Conversation } from './conversations.ts'
 import { CONVERSATIONS } from './conversations.ts'
 import type { Gateway } from './gateway.ts'
-import { gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
+import { beforeOfficial, gatewayUrl, registerOfficial } from './gateway.ts'
 import { hasReference } from './reference.ts'
 import { comparable } from './view.ts'
 
@@ -16,14 +15,10 @@ import { comparable } from './view.ts'
 
 let agents: OfficialAgents
 let gateway: Gateway
-beforeAll(async () => {
-  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
+beforeOfficial(async (started) => {
+  ;({ agents, gateway } = started)
   await registerOfficial(gateway.http, agents, 'v10')
   await register(gateway.http, { ...(await restCard()), agent_id: 'rest', url: `${agents.url('v10')}rest` })
-})
-afterAll(async () => {
-  agents[Symbol.dispose]()
-  await gateway[Symbol.asyncDispose]()
 })
 
 interface ServedCard {

@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 
 import { register } from '../support/agent.ts'
 import type { AgentName, OfficialAgents } from './agents/process.ts'
-import { startOfficialAgents } from './agents/process.ts'
 import type { ClientName } from './clients/connect.ts'
 import { CONNECT } from './clients/connect.ts'
 import { CONVERSATIONS } from './conversations.ts'
 import type { Gateway } from './gateway.ts'
-import { gatewayUrl, registerOfficial, startGateway } from './gateway.ts'
+import { beforeOfficial, gatewayUrl, registerOfficial } from './gateway.ts'
 import { hasReference, improved, reference } from './reference.ts'
 import { comparable, outcome } from './view.ts'
 
@@ -15,12 +14,8 @@ import { comparable, outcome } from './view.ts'
 
 let agents: OfficialAgents
 let gateway: Gateway
-beforeAll(async () => {
-  ;[agents, gateway] = await Promise.all([startOfficialAgents(), startGateway()])
-})
-afterAll(async () => {
-  agents[Symbol.dispose]()
-  await gateway[Symbol.asyncDispose]()
+beforeOfficial((started) => {
+  ;({ agents, gateway } = started)
 })
 
 let registered = 0
