@@ -1,7 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import type { BrokerHandle, Engine, Policy } from '@signalbox/broker-core'
 import { Authorization, createBroker, encodeText, parsePolicy } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
@@ -9,6 +5,7 @@ import { openNatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER, NatsServer } from '@signalbox/engine-nats/testing'
 import type { Authenticator } from '@signalbox/http-kit'
 import { AuthenticationError } from '@signalbox/http-kit'
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { EndpointPolicy, openWebhooks } from '@signalbox/webhooks'
 import { onTestFinished } from 'vitest'
@@ -112,19 +109,17 @@ export async function startEventHost(options: EventHostOptions = {}): Promise<Ev
     }),
     hooks: { failed },
   })
-  const server = createServer(connector.handler).listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const server = await serveHttp(connector.handler)
   let closed: Promise<void> | undefined
   const close = (): Promise<void> =>
     (closed ??= (async () => {
       await connector.close(0)
       await webhooks?.close(500)
-      server.closeAllConnections()
-      server.close()
+      await server[Symbol.asyncDispose]()
       await engine.close()
     })())
   onTestFinished(close)
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`
+  const url = `${server.url}/mcp`
   const user = broker.as({ clientId: 'publisher' })
   const request: EventHost['request'] = (method, params, { client = 'alice', meta, headers = {}, signal } = {}) => {
     const made = statelessRequest(

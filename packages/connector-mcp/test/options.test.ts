@@ -1,8 +1,5 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { testServer } from '@signalbox/testkit/test-server'
 import { expect, test, vi } from 'vitest'
 
 import type { EventsOptions } from '../src/events.ts'
@@ -57,13 +54,9 @@ test('options - a failure that no client sees is one line on stderr without a ho
         },
       },
     })
-    const server = createServer(connector.handler).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    const { port } = server.address() as AddressInfo
-    await fetch(`http://127.0.0.1:${port}/mcp?secret=1`, { method: 'POST', body: '{}' })
+    const { url } = await testServer(connector.handler)
+    await fetch(`${url}/mcp?secret=1`, { method: 'POST', body: '{}' })
     await connector.close()
-    server.closeAllConnections()
-    server.close()
   } finally {
     written.mockRestore()
   }

@@ -1,10 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
-
 import type { BrokerHandle, Engine } from '@signalbox/broker-core'
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished } from 'vitest'
 
@@ -98,14 +95,11 @@ export async function startTaskHost(
         tasks: { ...FAST, ...tasks, store },
         hooks: { failed: (error) => void failures.push(error) },
       })
-      const server = createServer(connector.handler).listen(0, '127.0.0.1')
-      await once(server, 'listening')
+      const server = await serveHttp(connector.handler)
       await ready.promise
-      const { port } = server.address() as AddressInfo
-      const node = nodeAt(port, failures, connector.operations, async () => {
+      const node = nodeAt(server.port, failures, connector.operations, async () => {
         await connector.close(0)
-        server.closeAllConnections()
-        server.close()
+        await server[Symbol.asyncDispose]()
       })
       nodes.push(node)
       return node
