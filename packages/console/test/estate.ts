@@ -1,9 +1,7 @@
-import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
-import { createServer } from 'node:http'
-import type { Server as HttpServer } from 'node:http'
 import { relative } from 'node:path'
 
+import { serveHttp } from '@signalbox/testkit/loopback'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { EchoAgent, TRANSLATOR } from './agents.ts'
@@ -165,19 +163,12 @@ export async function startTask(server: Server, message = 'wait', client = 'assi
 
 /** Opens an endpoint that answers every delivery with a status; returns its address. */
 export async function openEndpoint(stack: AsyncDisposableStack, status = 204): Promise<string> {
-  const endpoint = createServer((request, response) => {
-    response.writeHead(request.method === 'OPTIONS' ? 200 : status, { 'WebHook-Allowed-Origin': '*' }).end()
-  })
-  await once(endpoint.listen(0, '127.0.0.1'), 'listening')
-  stack.defer(() => close(endpoint))
-  const address = endpoint.address()
-  if (address === null || typeof address === 'string') throw new Error('the endpoint does not listen')
-  return `http://127.0.0.1:${address.port}/orders`
-}
-
-function close(endpoint: HttpServer): void {
-  endpoint.closeAllConnections()
-  endpoint.close()
+  const endpoint = stack.use(
+    await serveHttp((request, response) => {
+      response.writeHead(request.method === 'OPTIONS' ? 200 : status, { 'WebHook-Allowed-Origin': '*' }).end()
+    }),
+  )
+  return `${endpoint.url}/orders`
 }
 
 export async function subscribeWebhook(

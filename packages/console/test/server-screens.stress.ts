@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { writeFile } from 'node:fs/promises'
 
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -8,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
 import { screenProblems } from './check-screen.ts'
+import { openEndpoint } from './estate.ts'
 import { Server } from './server.ts'
 
 const POLICY = `rules:
@@ -22,15 +20,12 @@ const ROUTES = [
 
 let folder: TemporaryFolder
 let server: Server
-const endpoint = createServer((request, response) => {
-  response.writeHead(request.method === 'OPTIONS' ? 200 : 204, { 'WebHook-Allowed-Origin': '*' }).end()
-})
+let sink: string
 beforeScreens(async (held) => {
   folder = held.use(await TemporaryFolder.create('console-server'))
   await writeFile(folder.join('policy.yaml'), POLICY)
   await writeFile(folder.join('routes.json'), JSON.stringify(ROUTES))
-  await once(endpoint.listen(0, '127.0.0.1'), 'listening')
-  held.defer(() => void endpoint.close())
+  sink = await openEndpoint(held)
   server = held.use(
     await Server.start({
       ROUTING_FILE: folder.join('routes.json'),
@@ -45,12 +40,11 @@ beforeScreens(async (held) => {
 
 /** Subscribes the endpoint; returns the id. */
 async function subscribe(): Promise<string> {
-  const { port } = endpoint.address() as AddressInfo
   const response = await fetch(`${server.http}/ce/subscriptions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
-      sink: `http://127.0.0.1:${port}/hook`,
+      sink,
       config: { channel: 'ledger', secret: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=' },
     }),
   })

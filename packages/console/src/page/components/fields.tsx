@@ -1,4 +1,4 @@
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, TargetedInputEvent } from 'preact'
 
 interface FieldProps {
   readonly label: ComponentChildren
@@ -26,16 +26,10 @@ interface InputFieldProps {
 }
 
 /** A line of text, such as the name of a channel. The browser neither completes nor corrects it. */
-export function TextField({ label, hint, required = false, value, onChange }: InputFieldProps) {
+export function TextField({ label, hint, ...input }: InputFieldProps) {
   return (
     <Field label={label} hint={hint}>
-      <input
-        required={required}
-        autocomplete="off"
-        spellcheck={false}
-        value={value}
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
+      <input {...inputOf(input)} autocomplete="off" spellcheck={false} />
     </Field>
   )
 }
@@ -45,20 +39,20 @@ interface NumberFieldProps extends InputFieldProps {
   readonly max?: number
 }
 
-export function NumberField({ label, hint, required = false, min, max, value, onChange }: NumberFieldProps) {
+export function NumberField({ label, hint, min, max, ...input }: NumberFieldProps) {
   return (
     <Field label={label} hint={hint}>
-      <input
-        type="number"
-        required={required}
-        min={min}
-        max={max}
-        step="1"
-        value={value}
-        onInput={(event) => onChange(event.currentTarget.value)}
-      />
+      <input {...inputOf(input)} type="number" min={min} max={max} step="1" />
     </Field>
   )
+}
+
+function inputOf({ required = false, value, onChange }: Omit<InputFieldProps, 'label' | 'hint'>) {
+  return {
+    required,
+    value,
+    onInput: ({ currentTarget }: TargetedInputEvent<HTMLInputElement>) => onChange(currentTarget.value),
+  }
 }
 
 interface TextAreaProps extends InputFieldProps {
