@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { connect } from 'node:tls'
 
-import { commandLine, conclude, number, text } from '@signalbox/testkit/command-line'
+import { commandLine, conclude, number } from '@signalbox/testkit/command-line'
 import type { HttpAnswer } from '@signalbox/testkit/http-connection'
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
 import { serveHttp } from '@signalbox/testkit/loopback'
@@ -25,17 +25,12 @@ export async function keyRotation(args: string[]): Promise<void> {
       about: `Keys of tokens rotate while clients call the real server with tokens that they renew: a new key is published before it
 signs, an old one withdrawn when its last token has expired. Exits with 1 if a request failed.`,
     },
-    {
-      ...SIZES,
-      interval: number('N', 'milliseconds from one rotation to the next', 1000),
-      source: text('S', "the source of the server's keys: url or file; both in sequence if it is not given"),
-    },
+    SIZES,
     args,
   )
-  const { seconds, clients, interval: intervalMs } = values
+  const { seconds, clients } = values
   for (const source of ['url', 'file'] as const) {
-    if (values.source !== undefined && values.source !== source) continue
-    const report = await rotateKeys({ seconds, clients, intervalMs, source })
+    const report = await rotateKeys({ seconds, clients, intervalMs: 1_000, source })
     printRotation(`keys from a ${source}, ${clients} clients`, report)
   }
 }
@@ -48,11 +43,11 @@ export async function certificateRotation(args: string[]): Promise<void> {
       about: `Certificates are replaced while clients call the real server over TLS, half of them on a new connection for each request.
 Exits with 1 if a request failed, or if the server did not load a certificate.`,
     },
-    { ...SIZES, interval: number('N', 'milliseconds from one loaded certificate to the next', 500) },
+    SIZES,
     args,
   )
-  const { seconds, clients, interval: intervalMs } = values
-  printRotation(`certificates, ${clients} clients`, await rotateCertificates({ seconds, clients, intervalMs }))
+  const { seconds, clients } = values
+  printRotation(`certificates, ${clients} clients`, await rotateCertificates({ seconds, clients, intervalMs: 500 }))
 }
 
 interface RotationOptions {
