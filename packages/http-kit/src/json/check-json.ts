@@ -4,6 +4,17 @@ import type { Steps } from '../surface/fair-turns.ts'
 import type { JsonLimits, JsonObject, JsonProblem } from './json.ts'
 import { limitText, scanLimits } from './json.ts'
 import type { ExceededLimit } from './scan.ts'
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  isBlank,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './scan.ts'
 
 /** The members of an object by key, each as the bytes of its source text; of a repeated key, the last one. */
 export type MemberBytes = ReadonlyMap<string, Uint8Array>
@@ -16,19 +27,11 @@ type Expected = 'value' | 'value or ]' | 'key' | 'key or }' | 'colon' | 'comma o
 
 const NOT_JSON: JsonProblem = { problem: 'not valid JSON' }
 
-const QUOTE = 34
 const PLUS = 43
-const COMMA = 44
 const MINUS = 45
 const DOT = 46
 const ZERO = 48
 const NINE = 57
-const COLON = 58
-const OPEN_BRACKET = 91
-const BACKSLASH = 92
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
 
 /** Bytes that are checked at once: a millisecond of work. */
 const PIECE_BYTES = 262_144
@@ -121,10 +124,6 @@ export function* checkJson(
     expected = open.length === 0 ? 'nothing' : 'comma or end'
   }
   return expected === 'nothing' ? { members } : NOT_JSON
-}
-
-function isBlank(byte: number): boolean {
-  return byte === 32 || byte === 10 || byte === 13 || byte === 9
 }
 
 function isNumberStart(byte: number): boolean {

@@ -50,14 +50,14 @@ const CONTAINER_BYTES = 64
 const KEY_BYTES = 32
 const ELEMENT_BYTES = 8
 
-const QUOTE = 34
-const COMMA = 44
-const COLON = 58
-const OPEN_BRACKET = 91
-const BACKSLASH = 92
-const CLOSE_BRACKET = 93
-const OPEN_BRACE = 123
-const CLOSE_BRACE = 125
+export const QUOTE = 34
+export const COMMA = 44
+export const COLON = 58
+export const OPEN_BRACKET = 91
+export const BACKSLASH = 92
+export const CLOSE_BRACKET = 93
+export const OPEN_BRACE = 123
+export const CLOSE_BRACE = 125
 
 /**
  * Scans JSON text in one pass, without building or checking values. Counts depth, keys and parts, and reports the
@@ -260,7 +260,7 @@ function report(text: string, key: string, from: number, to: number, sink: Membe
   sink.member(key, start, Math.max(start, to))
 }
 
-function isBlank(char: number): boolean {
+export function isBlank(char: number): boolean {
   return char === 32 || char === 10 || char === 13 || char === 9
 }
 
