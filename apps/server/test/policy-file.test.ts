@@ -57,3 +57,9 @@ test('S4 - a large policy that changes is parsed off the event loop', async () =
   })
   expect(policy.authorization.policy.rules).toHaveLength(before.length)
 })
+
+test('S4 - a key that is a list or a map is refused before it is printed, which can take minutes', async () => {
+  const parse = await policyParser()
+  const text = `${'? '.repeat(1_000)}[a]\n: b`
+  expect(() => parse(text)).toThrow('a key is a list or a map; it must be a text')
+})

@@ -1,6 +1,7 @@
 import { Worker } from 'node:worker_threads'
 
-import { parseDocument } from 'yaml'
+import type { Document } from 'yaml'
+import { isCollection, parseDocument, visit } from 'yaml'
 
 /** The value of a YAML text, or the first line of its error. */
 export type ParsedYaml = { readonly value: unknown } | { readonly problem: string }
@@ -17,12 +18,25 @@ export function parseYaml(text: string): ParsedYaml {
     const document = parseDocument(text, { prettyErrors: true, logLevel: 'error' })
     const [error] = document.errors
     if (error) throw error
+    refuseKeysOfParts(document)
     // Throws for an alias without an anchor, for aliases that expand excessively, and for deep
     // nesting.
     return { value: document.toJS({ maxAliasCount: 100 }) }
   } catch (thrown) {
     return { problem: (thrown instanceof Error ? thrown.message : String(thrown)).split('\n')[0] ?? '' }
   }
+}
+
+/**
+ * Refuses a key that is a list or a map: no file has one, and to print one as text takes long, for a line of 500 question
+ * marks almost a minute.
+ */
+function refuseKeysOfParts(document: Document): void {
+  visit(document, {
+    Pair(_, { key }) {
+      if (isCollection(key)) throw new Error('a key is a list or a map; it must be a text')
+    },
+  })
 }
 
 /** Parses YAML without blocking the event loop: a long text is parsed in a separate thread. */
