@@ -121,7 +121,7 @@ test('CE-2, CE-3 - round trip: random events come back member for member, in the
         const { data: back, event: kind } = await streams[pattern].next()
         expect(kind).toBe('cloudevent')
         // Line ends between the parts of JSON text become blanks: an event is one line.
-        expect(back).toBe(sent.replace(/[\r\n]+/g, ' '))
+        expect(back).toBe(sent.replace(/[\r\n]/g, ' '))
       },
     ),
     { numRuns: cases(300), seed: 7 },

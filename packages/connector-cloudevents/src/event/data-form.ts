@@ -110,7 +110,7 @@ function* jsonMember(body: Uint8Array): Steps<string | TextParts> {
   if (body.byteLength < LONG_TEXT_BYTES)
     return `"data":${bufferOf(body)
       .toString()
-      .replace(/[\r\n]+/g, ' ')}`
+      .replace(/[\r\n]/g, ' ')}`
   return new TextParts().add('"data":').add(yield* onOneLine(body))
 }
 

@@ -50,7 +50,7 @@ function withoutBlanks(text: string): string {
 function plain(bytes: Uint8Array): string {
   return Buffer.from(bytes)
     .toString('latin1')
-    .replaceAll(/[\r\n]+/g, ' ')
+    .replaceAll(/[\r\n]/g, ' ')
     .trim()
 }
 
