@@ -1,7 +1,16 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import type { JsonObject, Steps } from '@signalbox/http-kit'
-import { checkJson, isJsonObject, memberText, onOneLine, outlineOf, parseJson } from '@signalbox/http-kit/internal'
+import {
+  allSteps,
+  checkJson,
+  isJsonObject,
+  LARGE_BODY_BYTES,
+  memberText,
+  onOneLine,
+  outlineOf,
+  parseJson,
+} from '@signalbox/http-kit/internal'
 
 import { ANY_KEYS, memberOf } from '../wire/index.ts'
 import type { ServerSentEvent } from './event-reader.ts'
@@ -63,7 +72,7 @@ export class OwnEvents implements EventConverter {
     const json = yield* checkJson(line, ANY_KEYS)
     if ('problem' in json) return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
     const value = yield* outlineOf(json.members)
-    const text = Buffer.from(line.buffer, line.byteOffset, line.byteLength).toString('latin1')
+    const text = latin1(line)
     yield
     const { payload, type, ifEnded } = readObject(undefined, { text, value })
     return this.#clientText({ type: type === 'error' || ifEnded === 'error' ? 'error' : 'done', payload })
@@ -115,8 +124,17 @@ export function parseData(data: string): { readonly text: string; readonly value
   if (BEYOND_ASCII.test(data) && !isUtf8(Buffer.from(data, 'latin1'))) return 'invalid'
   const json = parseJson(data, ANY_KEYS)
   if ('problem' in json) return json.exceeded === undefined ? undefined : 'invalid'
-  // JSON text has line ends only between its tokens, and an event is one line.
-  return { text: data.includes('\n') ? data.replaceAll('\n', ' ') : data, value: json.value }
+  return { text: data.includes('\n') ? lineOf(data) : data, value: json.value }
+}
+
+/** JSON text has line ends only between its tokens, and an event is one line. To replace millions as text takes a second. */
+function lineOf(data: string): string {
+  if (data.length <= LARGE_BODY_BYTES) return data.replaceAll('\n', ' ')
+  return latin1(allSteps(onOneLine(Buffer.from(data, 'latin1'))))
+}
+
+function latin1({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('latin1')
 }
 
 /** Reads a JSON-RPC response with a result of A2A 0.3 or 1.0. Any other result becomes a plain message. */
