@@ -127,7 +127,8 @@ async function kibPerStream(context: BenchContext, subject: Subject, kind: 'a2a'
   await using stack = new AsyncDisposableStack()
   const { server, url: agentUrl } = await startWithAgent(context, subject, stack, {
     nodeArgs: ['--expose-gc'],
-    env: { CONNECTORSMCP_MAX_STREAMS: '0' },
+    // An address may have half of the streams of the process.
+    env: { CONNECTORSMCP_MAX_STREAMS: '0', LIMITS_PROCESS_STREAMS: String(4 * count) },
   })
   const { host } = new URL(server.http)
   const url = kind === 'a2a' ? agentUrl : `${server.http}/mcp`
