@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 
-import { ALICE, card } from './registry-bench.ts'
+import { listPage } from '../src/http/agent-list.ts'
+import { ALICE, card, openBench } from './registry-bench.ts'
 import type { Answer, RegistryServer } from './registry-server.ts'
 import { openServer } from './registry-server.ts'
 
@@ -59,4 +60,12 @@ test('R3 - lists: limit and cursor page through the agents of any of the tags', 
   expect((await call('GET /agents?cursor=Not+an+id')).body.details).toEqual([
     { parameter: 'cursor', given: '"Not an id"', allowed: 'the last agent_id of the previous page' },
   ])
+})
+
+test('R3 - lists: a long one is serialized a piece at a time', async () => {
+  const { node } = await openBench()
+  const registry = await node()
+  for (let n = 0; n < 40; n++) await registry.register(card(`large-${n}`, { fill: 'x'.repeat(60_000) }), ALICE)
+  const everything = { skillTags: [], limit: 100, after: undefined }
+  expect([...listPage(registry, everything, () => true)].length).toBeGreaterThan(5)
 })
