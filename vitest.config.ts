@@ -20,7 +20,10 @@ delete process.env['FORCE_COLOR']
 /** Tests run from TypeScript source, as `npm start` does: the condition selects `src` through the workspace links. */
 const conditions = ['@signalbox/source']
 
-/** The cluster engine's tests run on the installed nats-server; those of what servers offer on the newest too where that was fetched (`npm run cluster -- fetch-server`). */
+/**
+ * The cluster engine's tests run on the installed nats-server; with `NEWEST_NATS_SERVER=true`, as in the nightly run, those of
+ * what servers offer run on the newest too (`npm run cluster -- fetch-server`).
+ */
 const newest = `${import.meta.dirname}/.nats-server/usr/sbin/nats-server`
 
 type Sharing = Readonly<Record<string, readonly string[]>>
@@ -62,7 +65,7 @@ export function packageProjects(suffix: string, sharing: Sharing = {}): TestProj
 }
 
 function onNewest(): TestProjectInlineConfiguration[] {
-  if (!existsSync(newest)) return []
+  if (process.env['NEWEST_NATS_SERVER'] !== 'true' || !existsSync(newest)) return []
   return [
     {
       extends: true,

@@ -6,7 +6,7 @@ import { BaseSequencer } from 'vitest/node'
 /** The files that take longest, in seconds on two idle cores: a clean checkout has no record of earlier runs. */
 const SECONDS: Readonly<Record<string, number>> = {
   'packages/engine-nats/test/leases.test.ts': 54,
-  'apps/server/test/console-sign-in.test.ts': 48,
+  'apps/server/test/console-sign-in.test.ts': 15,
   'tools/test/pages.test.ts': 44,
   'tools/test/cluster.test.ts': 42,
   'packages/client/test/restart.test.ts': 41,

@@ -75,7 +75,7 @@ test('restart - workers lose no message, and every send is stored once', async (
 })
 
 test.for(['SIGTERM', 'SIGKILL'] as const)(
-  'restart - 600 sends while the server is down for 3 s after %s: none fails, none is stored twice',
+  'restart - 300 sends while the server is down for 3 s after %s: none fails, none is stored twice',
   async (signal) => {
     const sb = client()
     const queue = sb.queue<number>(`sends.${signal}`)
@@ -83,8 +83,8 @@ test.for(['SIGTERM', 'SIGKILL'] as const)(
     let next = 0
     let restarted: Promise<void> | undefined
     const sender = async (): Promise<void> => {
-      for (let n = next++; n < 600; n = next++) {
-        restarted ??= n < 200 ? undefined : down(signal)
+      for (let n = next++; n < 300; n = next++) {
+        restarted ??= n < 100 ? undefined : down(signal)
         await queue.send(n).catch((error: unknown) => failed.push(error))
       }
     }
@@ -99,7 +99,7 @@ test.for(['SIGTERM', 'SIGKILL'] as const)(
         more = await message.ack()
       }
     }
-    expect(received.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 600 }, (_, n) => n))
+    expect(received.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 300 }, (_, n) => n))
   },
 )
 

@@ -3,9 +3,9 @@ import { expect, test } from 'vitest'
 import { FurtherPages } from '../src/page/api/further-pages.ts'
 import type { PageOf } from '../src/page/api/further-pages.ts'
 
-/** Returns a page of a list that is ordered newest first, with four items. */
-function newestFrom(newest: number): PageOf<number, number> {
-  return { items: [newest, newest - 1, newest - 2, newest - 3], next_cursor: newest - 4 }
+/** Returns a page of a list that is ordered newest first. */
+function newestFrom(newest: number, length = 4): PageOf<number, number> {
+  return { items: Array.from({ length }, (_, n) => newest - n), next_cursor: newest - length }
 }
 
 /** Returns a list whose first page and second page were read. */
@@ -45,7 +45,7 @@ test('console - a list does not join a first page that moved on by more than a p
 
 test('console - a list that stays open keeps at most 10,000 items of further pages, and reads the rest again', () => {
   let list: FurtherPages<number, number> | undefined = twoPages()
-  for (let newest = 22; newest <= 20_000; newest += 2) list = list?.follow(newestFrom(newest))
-  expect(list?.items).toHaveLength(10_004)
-  expect(list?.next).toBe(20_000 - 10_004)
+  for (let newest = 120; newest <= 20_020; newest += 100) list = list?.follow(newestFrom(newest, 104))
+  expect(list?.items).toHaveLength(10_104)
+  expect(list?.next).toBe(20_020 - 10_104)
 })
