@@ -163,13 +163,27 @@ export class McpEndpoint {
     try {
       const scanned = yield* scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
       yield
-      if (body.byteLength > LARGE_BODY_BYTES && this.#refuseTool(exchange, caller, scanned)) return undefined
+      if (body.byteLength > LARGE_BODY_BYTES && (yield* this.#refuseTool(exchange, caller, scanned))) return undefined
       yield
       return yield* scanned.parse()
     } catch (error) {
       exchange.failBody(error)
       return undefined
     }
+  }
+
+  /** Refuses a large call of a tool that the caller may use on no channel, before its arguments are built. */
+  *#refuseTool(exchange: McpExchange, caller: ConnectionCaller, scanned: ScannedMessage): Steps<boolean> {
+    const { id } = scanned
+    const tool = yield* calledTool(this.#tools, scanned)
+    const refused = tool && refusalOfTool(tool, caller.handle(this.#broker))
+    if (id === undefined || refused === undefined) return false
+    exchange.method = 'tools/call'
+    exchange.tool = tool?.definition.name
+    const { missing } = refused
+    if (missing !== undefined && exchange.refuseScope(id, missing)) return true
+    exchange.succeed(id, resultMembers(refused), 'tool_error')
+    return true
   }
 
   readonly #post: Route<McpExchange, JsonRpcMessage | undefined> = {
@@ -182,20 +196,6 @@ export class McpEndpoint {
     run: ({ exchange, caller }, message) => {
       if (message !== undefined) this.#dispatch(exchange, caller, message)
     },
-  }
-
-  /** Refuses a large call of a tool that the caller may use on no channel, before its arguments are built. */
-  #refuseTool(exchange: McpExchange, caller: ConnectionCaller, scanned: ScannedMessage): boolean {
-    const { id } = scanned
-    const tool = calledTool(this.#tools, scanned)
-    const refused = tool && refusalOfTool(tool, caller.handle(this.#broker))
-    if (id === undefined || refused === undefined) return false
-    exchange.method = 'tools/call'
-    exchange.tool = tool?.definition.name
-    const { missing } = refused
-    if (missing !== undefined && exchange.refuseScope(id, missing)) return true
-    exchange.succeed(id, resultMembers(refused), 'tool_error')
-    return true
   }
 
   #dispatch(exchange: McpExchange, caller: ConnectionCaller, message: JsonRpcMessage): void {
@@ -320,7 +320,7 @@ export class McpEndpoint {
       exchange.accepted.events ? progressToken : undefined,
       this.#environment,
     )
-    call.run(args, exchange.revision.stateless ? readRetry(params, id) : undefined)
+    call.run(args, exchange.revision.stateless ? readRetry(params, id) : undefined, message.freeFormText)
   }
 
   /** Returns the route of a request without a message: GET opens a stream in the older revisions. */

@@ -1,8 +1,15 @@
 import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
-import type { JsonObject, JsonRpcRequest } from '@signalbox/http-kit'
+import type { JsonObject, JsonRpcRequest, Steps } from '@signalbox/http-kit'
 import type { ScannedMessage } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { idKey, isIdText, isJsonObject, MAX_JSON_KEYS, memberText } from '@signalbox/http-kit/internal'
+import {
+  idKey,
+  isIdText,
+  isJsonObject,
+  MAX_JSON_KEYS,
+  memberText,
+  memberTextInSteps,
+} from '@signalbox/http-kit/internal'
 
 import type { CallRetry } from './request-state.ts'
 import type { Tool } from './tools/tool.ts'
@@ -77,12 +84,13 @@ const MAX_TASK_ID = 256
 export const MESSAGE_LIMITS = { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, freeForm: ['params', 'arguments', 'params'] }
 
 /** Returns the tool that a message calls, if its text names one without escapes. */
-export function calledTool(
+export function* calledTool(
   tools: ReadonlyMap<string, Tool>,
   { methodText, paramsText }: ScannedMessage,
-): Tool | undefined {
+): Steps<Tool | undefined> {
   if (methodText !== '"tools/call"' || paramsText === undefined) return undefined
-  return tools.get(memberText(paramsText, 'name')?.slice(1, -1) ?? '')
+  const name = yield* memberTextInSteps(paramsText, 'name')
+  return tools.get(name?.slice(1, -1) ?? '')
 }
 
 /** Returns the tool that `tools/call` names. @throws JsonRpcError -32602 for an unknown tool */

@@ -3,7 +3,7 @@ import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { Entry } from '@signalbox/broker-core/internal'
 import type { HttpRequest, JsonObject, RequestHold, Settlements } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { hopsOf, idKey } from '@signalbox/http-kit/internal'
+import { hopsOf, idKey, RefusedError } from '@signalbox/http-kit/internal'
 
 import { answerFailure, answerTimeout, CallProgress } from './call-answer.ts'
 import type { CallEndReason, Calls, RunningCall } from './calls.ts'
@@ -46,6 +46,7 @@ export class ToolCall implements ToolContext, RunningCall {
   readonly #environment: CallEnvironment
   #entry: Entry | undefined
   #key: string | undefined
+  freeFormText: string | undefined
   #controller: AbortController | undefined
   #progress: CallProgress | undefined
   #over = false
@@ -182,8 +183,9 @@ export class ToolCall implements ToolContext, RunningCall {
   /**
    * Runs the tool and answers.
    * @param retry Continues a call that asked for input
+   * @param freeFormText The source text of the argument whose content is free
    */
-  run(args: unknown, retry: CallRetry | undefined): void {
+  run(args: unknown, retry: CallRetry | undefined, freeFormText: string | undefined): void {
     this.#entry = this.#environment.calls.begin(this)
     // The tool may continue after its client disconnected, and the arguments stay in memory.
     this.#exchange.hold?.retain()
@@ -191,8 +193,12 @@ export class ToolCall implements ToolContext, RunningCall {
     if (onTask !== undefined && (this.mayAsk || retry !== undefined)) {
       this.#identity = callIdentity(this.broker.caller.clientId, definition.name, args)
     }
-    if (retry === undefined) this.#settleWith(() => this.#tool.call(args, this))
-    else {
+    if (retry === undefined) {
+      this.freeFormText = freeFormText
+      this.#settleWith(() => this.#tool.call(args, this))
+      // Not while the call waits: it would double the memory of its arguments.
+      this.freeFormText = undefined
+    } else {
       this.#continue(retry, this.#identity, onTask).catch((error: unknown) => {
         if (error instanceof JsonRpcError) this.#refuse(error)
         else this.#crash(error)
@@ -377,6 +383,11 @@ export class ToolCall implements ToolContext, RunningCall {
     }
     if (error instanceof CallEnded && error.reason === 'disconnected') {
       this.#exchange.finish('disconnected')
+      return
+    }
+    if (error instanceof RefusedError) {
+      this.#exchange.id = this.#id
+      this.#exchange.refuse(error.refusal)
       return
     }
     answerFailure(this.#exchange, this.#id, error, (cause) => this.#environment.failed(cause, this.#exchange.request))

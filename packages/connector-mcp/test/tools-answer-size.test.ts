@@ -120,7 +120,7 @@ describe('Pages - an answer over HTTP', () => {
     expect(JSON.parse(JSON.parse(data.slice('data: '.length)).result.content[0].text)[0].body).toBe(first)
   })
 
-  test('is refused as busy if the budget of the caller is reached, and its messages stay in the queue', async () => {
+  test('is refused before its messages are read or leased if the budget of the caller is reached', async () => {
     const admission = new AdmissionControl({
       limits: { process: { bodyBytes: 300_000 }, caller: { bodyBytes: 300_000 } },
     })
@@ -130,6 +130,11 @@ describe('Pages - an answer over HTTP', () => {
     await expect
       .poll(async () => (await host.user.channels.info('queues', 'large')).queue)
       .toMatchObject({ waiting: 2, inFlight: 0 })
+    expect(await host.user.queues.peek('large')).toMatchObject([{ receiveCount: 0 }])
+    await host.user.eventsStore.publish('large', { body: first })
+    for (const tool of [peek, toolCall('events_store_read', { channel: 'large', max_messages: 10 })]) {
+      expect(JSON.parse((await host.post(tool)).text).error).toMatchObject({ code: -32603 })
+    }
     expect(admission.use.bodyBytes).toBe(0)
   })
 })

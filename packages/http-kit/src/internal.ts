@@ -7,7 +7,7 @@ export { limitConnections, openFileLimit } from './admission/connection-limit.ts
 export type { ConnectionLimitOptions } from './admission/connection-limit.ts'
 export { Refusals } from './admission/refusal-reports.ts'
 export type { RefusalReport } from './admission/refusal-reports.ts'
-export { restRefusal } from './admission/refusal.ts'
+export { RefusedError, restRefusal } from './admission/refusal.ts'
 export type { RestRefusal, RestRefusalCode } from './admission/refusal.ts'
 export { HeldBytes } from './admission/request-hold.ts'
 export { addressOf, networkOf } from './admission/trusted-proxies.ts'
@@ -45,7 +45,14 @@ export {
   scanLimits,
 } from './json/json.ts'
 export type { JsonLimits, JsonProblem, ParsedJson } from './json/json.ts'
-export { elementTexts, memberText, scanJson, scanJsonInSteps } from './json/scan.ts'
+export {
+  elementTexts,
+  elementTextsInSteps,
+  memberText,
+  memberTextInSteps,
+  scanJson,
+  scanJsonInSteps,
+} from './json/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json/scan.ts'
 export { NameResolver, resolveBySystem } from './names/name-resolver.ts'
 export type { NameResolverOptions } from './names/name-resolver.ts'
@@ -74,6 +81,7 @@ export type { ParameterProblem } from './schema/compile-query.ts'
 export { argumentsForm, defineOperation, queryForm } from './schema/operation.ts'
 export type { Operation, OperationSource } from './schema/operation.ts'
 export {
+  answerBound,
   bodyText,
   isoTime,
   longBodyText,
@@ -84,7 +92,7 @@ export {
   storedEventShape,
   timestampRefusal,
 } from './schema/message-shape.ts'
-export type { BodyText, LongBodyText } from './schema/message-shape.ts'
+export type { BodyText, LongBodyText, ReadingHold } from './schema/message-shape.ts'
 export { KEY_BYTES, openKeyFile, SecretBox } from './secrets/secret-box.ts'
 export { AnswerRelay, PendingRequests } from './surface/answer-relay.ts'
 export type { AwaitedReply } from './surface/answer-relay.ts'
@@ -105,6 +113,7 @@ export {
 export type { OptionRule, OptionRules, Resolved } from './surface/options.ts'
 export { answerDocument, etagOf, forEveryOrigin, withVary } from './surface/public-document.ts'
 export type { PublicDocument } from './surface/public-document.ts'
+export { BodyBytes, ReadingTurns } from './surface/reading.ts'
 export { ANSWER_LEASE_MS, leaseForAnswer, settlementOf } from './surface/settlements.ts'
 export { eventText, SSE_HEADERS } from './surface/sse.ts'
 export { LARGE_BODY_BYTES, wholeBody } from './surface/surface.ts'

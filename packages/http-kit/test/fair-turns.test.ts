@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { FairTurns } from '../src/internal.ts'
 
@@ -58,6 +58,42 @@ test('fair turns - an account that blocked the loop for long rests, and the othe
     ['cheap', 0],
   ])
   expect(ran).toEqual(['dear', 'cheap', 'cheap', 'dear'])
+})
+
+test('fair turns - an account rests after it read megabytes into memory, and another one does not', async () => {
+  const turns = new FairTurns()
+  turns.arrived('other')
+  turns.arrived('dear')
+  expect(turns.turnAfterOthers('dear')).toBeUndefined()
+  turns.restAfter('dear', 2 ** 20)
+  expect(turns.turnAfterOthers('other')).toBeUndefined()
+  const begin = performance.now()
+  await turns.turnAfterOthers('dear')
+  expect(performance.now() - begin).toBeGreaterThan(10)
+  expect(turns.turnAfterOthers('dear')).toBeUndefined()
+})
+
+test('fair turns - an account that is alone on the server does not rest', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const turns = new FairTurns()
+  turns.arrived('other')
+  turns.arrived('alone')
+  vi.advanceTimersByTime(1_100)
+  turns.arrived('alone')
+  turns.restAfter('alone', 2 ** 20)
+  expect(turns.turnAfterOthers('alone')).toBeUndefined()
+  turns.arrived('other')
+  turns.restAfter('alone', 2 ** 20)
+  expect(turns.turnAfterOthers('alone')).toBeDefined()
+})
+
+test('fair turns - a call of an account waits for the dear work that the account began before', async () => {
+  const turns = new FairTurns()
+  const steps: string[] = []
+  turns.run('a', () => steps.push('dear work'))
+  await turns.turnAfterOthers('a')
+  expect(steps).toEqual(['dear work'])
 })
 
 test('fair turns - requests go before the next piece of work, and do not hold it up for long', async () => {

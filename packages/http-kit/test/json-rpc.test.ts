@@ -247,6 +247,7 @@ describe('text', () => {
     const text = `{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"${'\\\\'.repeat(1_000)}"}}`
     const steps = allSteps(scanJsonRpc(bytes(text))).parse()
     expect(steps.next()).toEqual({ done: false, value: undefined })
+    expect(steps.next()).toEqual({ done: false, value: undefined })
     expect(steps.next()).toMatchObject({ done: true, value: { id: '1', params: { x: '\\'.repeat(1_000) } } })
   })
 

@@ -197,7 +197,7 @@ export interface StreamsPort {
 }
 
 /** Counts the bytes of a reply until the answer with it is written. */
-type ReplyHold = Pick<RequestHold, 'charge' | 'refusesBody'>
+type ReplyHold = Pick<RequestHold, 'account' | 'charge' | 'discharge' | 'refusesBody'>
 
 /** A call of an agent for an operator. */
 export interface AgentCall {

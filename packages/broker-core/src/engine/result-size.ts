@@ -18,9 +18,18 @@ export interface ResultLimit {
    * @default the bytes of body, metadata and tags
    */
   readonly sizeOf?: (message: MessageContent) => number
+  /**
+   * Called with the bytes of a large first message before it is read, where the engine knows them. Throws to refuse the
+   * read; then nothing is leased.
+   * @default every message is read
+   */
+  readonly admit?: (bytes: number) => void
   /** Called if `maxBytes` keeps a message out of the result. @default none */
   readonly onMore?: () => void
 }
+
+/** Smaller first messages are read without being asked for, in bytes. */
+const LARGE_BYTES = 65_536
 
 /** Adds up the sizes of the messages in one result, for engines. */
 export class ResultSize {
@@ -38,8 +47,16 @@ export class ResultSize {
     return !this.#isEmpty && this.#left <= 0
   }
 
-  /** Returns whether a message of this many bytes may fit. A message that does not fit need not be read. */
+  /**
+   * Returns whether a message of this many bytes may fit. A message that does not fit need not be read.
+   * @throws the error of {@link ResultLimit.admit}
+   */
   mayFit(bytes: number): boolean {
+    if (this.#isEmpty && bytes > LARGE_BYTES) this.#limit.admit?.(bytes)
+    return this.#fits(bytes)
+  }
+
+  #fits(bytes: number): boolean {
     if (this.#isEmpty || bytes <= this.#left) return true
     this.leaveOut()
     return false
@@ -47,7 +64,7 @@ export class ResultSize {
 
   /** Adds a message if it fits. Returns whether it does. */
   add(message: MessageContent, bytes: number): boolean {
-    if (!this.mayFit(bytes)) return false
+    if (!this.#fits(bytes)) return false
     // The size of a first message that fills the result does not matter, and computing it can take long.
     const isCounted = this.#limit.sizeOf === undefined || (this.#isEmpty && bytes >= this.#left)
     const size = isCounted ? bytes : (this.#limit.sizeOf?.(message) ?? bytes)

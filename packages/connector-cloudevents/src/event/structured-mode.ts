@@ -6,7 +6,7 @@ import type { Steps } from '@signalbox/http-kit'
 import type { ExceededLimit, MemberSink, ScanLimits } from '@signalbox/http-kit/internal'
 import {
   checkJson,
-  elementTexts,
+  elementTextsInSteps,
   isJsonObject,
   LARGE_BODY_BYTES,
   limitText,
@@ -52,7 +52,7 @@ export function* readBatch(body: Buffer): Steps<readonly IncomingEvent[]> {
   const text = utf8Text(body)
   assertWithinLimits((yield* scanJsonInSteps(text, BATCH_LIMITS, NO_MEMBERS)).exceeded, BATCH_LIMITS)
   yield
-  const elements = elementTexts(text, MAX_BATCH_EVENTS + 1)
+  const elements = yield* elementTextsInSteps(text, MAX_BATCH_EVENTS + 1)
   if (elements.length > MAX_BATCH_EVENTS) {
     throw invalidEvent(`the batch has more than ${MAX_BATCH_EVENTS} events; send several batches`)
   }

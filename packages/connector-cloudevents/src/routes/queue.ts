@@ -2,9 +2,9 @@ import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/
 import { CallEnded } from '@signalbox/http-kit'
 import {
   ANSWER_LEASE_MS,
+  answerBound,
   leaseForAnswer,
   LONG_TEXT_BYTES,
-  messageSizeInJson,
   settlementOf,
   TextParts,
 } from '@signalbox/http-kit/internal'
@@ -60,7 +60,7 @@ export const queueReceive = defineCeRoute({
   async run({ channel, max_messages = 1, wait_timeout = 5, is_peek = false, visibility_seconds = 0 }, call) {
     const { queues } = call.broker
     let more = false
-    const limit = { maxBytes: MAX_ANSWER_BYTES, sizeOf: messageSizeInJson, onMore: () => (more = true) }
+    const limit = await answerBound(MAX_ANSWER_BYTES, call.exchange.hold, () => (more = true))
     if (is_peek) {
       if (visibility_seconds > 0) {
         throw invalidParameters([

@@ -28,6 +28,12 @@ export function requestBody(method: string, params: object | undefined): Uint8Ar
   return encodeText(JSON.stringify({ jsonrpc: '2.0', id: randomUUID(), method, params }))
 }
 
+/** Returns a request as {@link requestBody} does, with the source text of its params: to write ten megabytes anew takes 200 ms. */
+export function requestBodyOf(method: string, paramsText: string): Uint8Array {
+  const head = `{"jsonrpc":"2.0","id":"${randomUUID()}","method":${JSON.stringify(method)},"params":`
+  return encodeText(`${head}${paramsText}}`)
+}
+
 /** One JSON-RPC request of a tool to an agent. */
 interface AgentToolCall {
   readonly agentId: string

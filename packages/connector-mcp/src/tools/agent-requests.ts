@@ -6,7 +6,7 @@ import type { ArgumentProblem } from '@signalbox/http-kit/internal'
 import { argument, isJsonObject, parseJson, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
-import { forward, requestBody } from './agent-call.ts'
+import { forward, requestBody, requestBodyOf } from './agent-call.ts'
 import { agentId } from './agents.ts'
 import { brokerFailure } from './broker-failures.ts'
 import { ACTS, defineTool } from './define-tool.ts'
@@ -108,7 +108,9 @@ export function agentQuery(agents: AgentDirectory): Tool {
       const timeoutSeconds = typeof timeout === 'number' ? timeout : undefined
       const state = taskState({ agentId: agent_id, taskId: continuedTask(method, params), timeoutSeconds })
       context.allowTask(state)
-      const call = { agentId: agent_id, method, body: requestBody(method, params), timeoutSeconds, blocking: true }
+      const { freeFormText: source } = context
+      const body = source === undefined ? requestBody(method, params) : requestBodyOf(method, source)
+      const call = { agentId: agent_id, method, body, timeoutSeconds, blocking: true }
       const outcome = forward(agents, call, context)
       return sendsMessage(method) ? withQuestion(outcome, state, context) : outcome
     },

@@ -1,15 +1,9 @@
 import { Buffer } from 'node:buffer'
 
 import type { MessageContent, ResultLimit } from '@signalbox/broker-core'
-import {
-  LONG_TEXT_BYTES,
-  longMessageShape,
-  messageShape,
-  messageSizeInJson,
-  TextParts,
-} from '@signalbox/http-kit/internal'
+import { answerBound, LONG_TEXT_BYTES, longMessageShape, messageShape, TextParts } from '@signalbox/http-kit/internal'
 
-import type { ToolOutcome } from './tool.ts'
+import type { ToolContext, ToolOutcome } from './tool.ts'
 
 /** The size of the text of one result after which no further message is added, in bytes. */
 export const DEFAULT_MAX_ANSWER_BYTES = 262_144
@@ -17,15 +11,17 @@ export const DEFAULT_MAX_ANSWER_BYTES = 262_144
 /** The limit on the messages of one result. */
 export class AnswerLimit {
   readonly #maxBytes: number
+  readonly #hold: ToolContext['hold']
   #isReached = false
 
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes
+  constructor({ maxAnswerBytes, hold }: Pick<ToolContext, 'maxAnswerBytes' | 'hold'>) {
+    this.#maxBytes = maxAnswerBytes
+    this.#hold = hold
   }
 
-  /** Limits a read to the messages that fit. */
-  get bound(): ResultLimit {
-    return { maxBytes: this.#maxBytes, sizeOf: messageSizeInJson, onMore: () => (this.#isReached = true) }
+  /** Limits a read to the messages that fit. Waits for the caller's earlier dear work: read at once after it. */
+  bound(): Promise<ResultLimit> {
+    return answerBound(this.#maxBytes, this.#hold, () => (this.#isReached = true))
   }
 
   /**

@@ -121,11 +121,12 @@ export const eventsStoreRead = defineTool({
           allowed: 'left out when from_sequence is given: use one of the two',
         }
       : undefined,
-  async run({ channel, from_sequence, from_time, max_messages }, { broker, maxAnswerBytes }) {
-    const limit = new AnswerLimit(maxAnswerBytes)
+  async run({ channel, from_sequence, from_time, max_messages }, context) {
+    const { broker } = context
+    const limit = new AnswerLimit(context)
     const events = await broker.eventsStore.read(channel, {
       maxMessages: max_messages,
-      ...limit.bound,
+      ...(await limit.bound()),
       fromSequence: from_sequence,
       fromTimestamp: from_time === undefined ? undefined : parseTimestamp(from_time),
     })
@@ -158,9 +159,10 @@ export const eventsStoreReadLatest = defineTool({
   output: eventsOutput,
   annotations: READS,
   needs: { action: 'read', patterns: ['events_store'] },
-  async run({ channel, count = 1 }, { broker, maxAnswerBytes }) {
-    const limit = new AnswerLimit(maxAnswerBytes)
-    const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, ...limit.bound })
+  async run({ channel, count = 1 }, context) {
+    const { broker } = context
+    const limit = new AnswerLimit(context)
+    const events = await broker.eventsStore.readLatest(channel, { maxMessages: count, ...(await limit.bound()) })
     const before = events.at(-1)?.sequence ?? 0
     const remedy = `For the events before sequence ${before}, call events_store_read with an earlier from_sequence.`
     const rest = limit.rest(events.length, count, remedy)

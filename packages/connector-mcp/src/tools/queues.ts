@@ -198,7 +198,7 @@ async function receive(
   context: ToolContext,
   others: (delivery: QueueDelivery) => object,
 ): Promise<readonly [deliveries: readonly QueueDelivery[], outcome: ToolOutcome]> {
-  const limit = new AnswerLimit(context.maxAnswerBytes)
+  const limit = new AnswerLimit(context)
   const deliveries = await lease(args, leaseMs, context, limit)
   const remedy = 'The others are still in the queue; call queue_receive again to get them.'
   const rest = limit.rest(deliveries.length, args.max_messages, remedy)
@@ -216,7 +216,7 @@ function lease(
     const { broker, signal } = context
     if (signal.aborted) return []
     const input = {
-      ...limit.bound,
+      ...(await limit.bound()),
       maxMessages: max_messages,
       waitMs: wait_timeout_seconds * 1000,
       leaseMs,
@@ -342,9 +342,10 @@ export const queuePeek = defineTool({
   output: messagesOutput,
   annotations: READS,
   needs: { action: 'peek', patterns: ['queues'] },
-  async run({ channel, max_messages }, { broker, maxAnswerBytes }) {
-    const limit = new AnswerLimit(maxAnswerBytes)
-    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, ...limit.bound })
+  async run({ channel, max_messages }, context) {
+    const { broker } = context
+    const limit = new AnswerLimit(context)
+    const messages = await broker.queues.peek(channel, { maxMessages: max_messages, ...(await limit.bound()) })
     const rest = limit.rest(messages.length, max_messages, 'Receive these with queue_receive to see the next ones.')
     const note = messages.length > 0 ? rest : await emptyNote(broker, 'queues', channel)
     return messagesOutcome(

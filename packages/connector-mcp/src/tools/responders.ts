@@ -182,8 +182,8 @@ const eventsStoreWait = defineTool({
   ownTimeout: true,
   onDisconnect: 'cancel',
   async run({ channel, after_sequence, wait_timeout_seconds = 5 }, context) {
-    const { broker, signal, maxAnswerBytes } = context
-    const read = { maxMessages: 1, fromSequence: after_sequence + 1, ...new AnswerLimit(maxAnswerBytes).bound }
+    const { broker, signal } = context
+    const read = { maxMessages: 1, fromSequence: after_sequence + 1, ...(await new AnswerLimit(context).bound()) }
     let events = await broker.eventsStore.read(channel, read)
     const missing = events.length === 0 ? await emptyNote(broker, 'events_store', channel) : undefined
     if (events.length === 0) {

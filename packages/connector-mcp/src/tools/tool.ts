@@ -21,7 +21,13 @@ export interface ToolContext {
   /** Number of brokers that the call passed before this one. */
   readonly hops: number
   /** Counts the bytes that the call holds until its answer is written. */
-  readonly hold?: Pick<RequestHold, 'charge' | 'refusesBody'> | undefined
+  readonly hold?: Pick<RequestHold, 'account' | 'charge' | 'discharge' | 'refusesBody'> | undefined
+  /**
+   * The source text of the argument `params`, whose content is free. It is there when the tool is called, and not when
+   * it has begun to wait.
+   * @default none
+   */
+  readonly freeFormText?: string | undefined
   /** Present if the server has the agent tools. */
   readonly agents?: AgentDirectory | undefined
   /** `true` if the client asked for progress. */

@@ -147,6 +147,7 @@ function fitting(
   const tooMany = found.findIndex((entry, i) => (bytes += entry.bytes) > maxBytes && i > 0)
   const [from, first, to, last] = range
   const result = new ResultSize(limit)
+  if (found[0] !== undefined) result.mayFit(found[0].bytes)
   const items: EventsStoreItem[] = []
   for (const row of rows.all(from, first, to, last, tooMany < 0 ? found.length : tooMany)) {
     const item = itemOf(row, channel)

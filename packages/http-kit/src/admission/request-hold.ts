@@ -113,7 +113,7 @@ export class HeldBytes implements ByteBudget {
   }
 
   charge(bytes: number): Refusal | undefined {
-    const account = this.#current
+    const account = this.account
     const refusal = this.#control.charge(account, bytes)
     if (refusal === undefined) this.#bytes += bytes
     return refusal
@@ -121,12 +121,12 @@ export class HeldBytes implements ByteBudget {
 
   discharge(bytes: number): void {
     this.#bytes -= bytes
-    this.#control.discharge(this.#current, bytes)
+    this.#control.discharge(this.account, bytes)
   }
 
   /** Returns the refusal of a reply of this size if memory is short. */
   refusesBody(bytes: number): Refusal | undefined {
-    return this.#control.refusesBody(this.#current, bytes)
+    return this.#control.refusesBody(this.account, bytes)
   }
 
   /** Subtracts all bytes. */
@@ -135,7 +135,7 @@ export class HeldBytes implements ByteBudget {
   }
 
   /** An account that holds nothing may have been dropped; one that holds bytes is kept. */
-  get #current(): Account {
+  get account(): Account {
     if (this.#account === undefined || this.#account.forgotten) this.#account = this.#control.accountOf(this.#key)
     return this.#account
   }

@@ -22,6 +22,8 @@ export interface JsonRpcRequest {
   readonly params: JsonObject | undefined
   /** The source text of `params`. Parsing would change large numbers and the order of keys. */
   readonly paramsText: string | undefined
+  /** The source text of the member whose content is free, if the limits name one. @default none */
+  readonly freeFormText?: string | undefined
 }
 
 /** A message with a method and without an id. */
@@ -93,7 +95,7 @@ export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Step
   const text = decode(body)
   const bounds = scanLimits({ ...limits, maxKeys: limits.maxKeys ?? 0 })
   const envelope = new JsonRpcEnvelope(text)
-  const { exceeded, keys, valueBytes } = yield* scanJsonInSteps(text, bounds, envelope)
+  const { exceeded, keys, valueBytes, freeForm } = yield* scanJsonInSteps(text, bounds, envelope)
   if (exceeded !== undefined) throw invalid(`the body is ${limitText(exceeded, bounds)}`, envelope.readableId())
   return {
     id: envelope.readableId(),
@@ -113,7 +115,9 @@ export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Step
           envelope.readableId(),
         )
       }
-      return message
+      yield
+      if (message.kind !== 'request' || freeForm === undefined) return message
+      return { ...message, freeFormText: text.slice(...freeForm) }
     },
   }
 }

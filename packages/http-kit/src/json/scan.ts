@@ -43,6 +43,8 @@ export interface Scan {
   readonly keys: number
   /** An estimate of the memory that the values need, in bytes, without strings. */
   readonly valueBytes: number
+  /** The range of the free-form member's value, with the blanks around it. */
+  readonly freeForm: readonly [start: number, end: number] | undefined
 }
 
 /** Memory that V8 needs for an array or object, for a key, and for an element after a comma, in bytes. */
@@ -96,6 +98,9 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
   /** Keys and commas in the free-form member. */
   let freeKeys = 0
   let freeCommas = 0
+  /** The value of the free-form member, with the blanks around it. */
+  let freeStart = 0
+  let freeEnd = 0
   /** The number of keys of the path that lead to the current place. */
   let onPath = 0
   let inArray = false
@@ -122,7 +127,8 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
       break
     }
     if (char === QUOTE) {
-      const end = endOfString(text, at)
+      let end = text.indexOf('"', at + 1)
+      if (end !== -1 && text.charCodeAt(end - 1) === BACKSLASH) end = yield* escapedEnd(text, at, end)
       if (end === -1) break
       if (++parts > mostParts) {
         exceeded ??= 'parts'
@@ -145,11 +151,14 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
       } else if (onPath > 0 && onPath < path.length && onPath === depth - 1) {
         if (path[onPath] === keyText(text, stringStart, stringEnd)) onPath = depth
       }
+      if (onPath === depth && onPath === path.length) freeStart = at + 1
     } else if (char === COMMA) {
       commas++
       if (onPath > 0) {
-        if (onPath >= depth) onPath = depth - 1
-        else if (onPath === path.length) freeCommas++
+        if (onPath >= depth) {
+          if (onPath === path.length) freeEnd = at
+          onPath = depth - 1
+        } else if (onPath === path.length) freeCommas++
       }
       if (commas > mostCommas || commas - freeCommas > mostOutsideCommas) {
         exceeded ??= commas > mostCommas ? 'commas' : 'outside'
@@ -172,7 +181,10 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
         report(text, key, valueStart, at === blankEnd ? blankStart : at, sink)
         key = undefined
       }
-      if (onPath >= depth && onPath > 0) onPath = depth - 1
+      if (onPath >= depth && onPath > 0) {
+        if (onPath === path.length) freeEnd = at
+        onPath = depth - 1
+      }
       depth--
     } else {
       if (isBlank(char)) {
@@ -188,7 +200,8 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
     }
     tokenStart = at + 1
   }
-  return { exceeded, keys, valueBytes: containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES }
+  const valueBytes = containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES
+  return { exceeded, keys, valueBytes, freeForm: freeEnd > freeStart ? [freeStart, freeEnd] : undefined }
 }
 
 const NO_PATH: readonly string[] = []
@@ -229,13 +242,26 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
 function endOfString(text: string, start: number): number {
   const end = text.indexOf('"', start + 1)
   if (end === -1 || text.charCodeAt(end - 1) !== BACKSLASH) return end
-  let at = end - 1
-  while (text.charCodeAt(at - 1) === BACKSLASH) at--
+  return allSteps(escapedEnd(text, start, end))
+}
+
+/** Backslashes that are counted backwards. */
+const FEW_BACKSLASHES = 1_024
+
+/** Returns the end of a string whose first quote, at `quote`, follows a backslash. Pauses after each piece. */
+function* escapedEnd(text: string, start: number, quote: number): Steps<number> {
+  let at = quote - 1
+  while (at > quote - FEW_BACKSLASHES && text.charCodeAt(at - 1) === BACKSLASH) at--
+  if (at === quote - FEW_BACKSLASHES) at = start + 1
   // Each pair of backslashes is one escape.
-  if ((end - at) % 2 === 0) return end
-  at = end + 1
+  else if ((quote - at) % 2 === 0) return quote
+  else at = quote + 1
   // A search for each of five million escaped quotes takes five times as long as this loop.
-  for (; at < text.length; at++) {
+  for (let pauseAt = at + PIECE_CHARACTERS; at < text.length; at++) {
+    if (at >= pauseAt) {
+      pauseAt = at + PIECE_CHARACTERS
+      yield
+    }
     const char = text.charCodeAt(at)
     if (char === BACKSLASH) at++
     else if (char === QUOTE) return at
@@ -300,8 +326,13 @@ class OneMember implements MemberSink {
  * source text of the object.
  */
 export function memberText(objectText: string, key: string): string | undefined {
+  return allSteps(memberTextInSteps(objectText, key))
+}
+
+/** Finds a member as {@link memberText} does, with a pause after each piece. */
+export function* memberTextInSteps(objectText: string, key: string): Steps<string | undefined> {
   const member = new OneMember(objectText, key)
-  scanJson(objectText, NO_LIMITS, member)
+  yield* scanJsonInSteps(objectText, NO_LIMITS, member)
   return member.found
 }
 
@@ -310,10 +341,20 @@ export function memberText(objectText: string, key: string): string | undefined 
  * @param most The most elements to return
  */
 export function elementTexts(arrayText: string, most = Number.POSITIVE_INFINITY): readonly string[] {
+  return allSteps(elementTextsInSteps(arrayText, most))
+}
+
+/** Returns the elements as {@link elementTexts} does, with a pause after each piece. */
+export function* elementTextsInSteps(arrayText: string, most: number): Steps<readonly string[]> {
   const elements: string[] = []
   let depth = 0
   let start = 0
+  let pauseAt = PIECE_CHARACTERS
   for (let at = 0; at < arrayText.length; at++) {
+    if (at >= pauseAt) {
+      pauseAt = at + PIECE_CHARACTERS
+      yield
+    }
     const char = arrayText.charCodeAt(at)
     if (char === QUOTE) {
       at = endOfString(arrayText, at)

@@ -1,9 +1,12 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import type { MessageContent, StoredEvent, Tags } from '@signalbox/broker-core'
+import type { MessageContent, ResultLimit, StoredEvent, Tags } from '@signalbox/broker-core'
 
-import { escapedSize, LongBytes } from '../surface/text-parts.ts'
+import { RefusedError } from '../admission/refusal.ts'
+import type { RequestHold } from '../admission/request-hold.ts'
+import { fairTurns } from '../surface/fair-turns.ts'
+import { escapedSize, LONG_TEXT_BYTES, LongBytes } from '../surface/text-parts.ts'
 
 /** Messages as JSON. */
 
@@ -128,4 +131,39 @@ export function parseTimestamp(text: string): number | undefined {
 function isDay(date: string): boolean {
   const midnight = new Date(`${date}T00:00:00Z`)
   return !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(date)
+}
+
+/** The limits that a read for an answer counts in. */
+export type ReadingHold = Pick<RequestHold, 'account' | 'charge' | 'discharge'>
+
+/**
+ * Returns the limit of a read for one answer. A large message that does not fit into the budgets of the caller is
+ * refused before it is read: memory for ten megabytes takes many milliseconds. Waits for the dear work of the caller
+ * before it.
+ * @param maxBytes The size of the messages in JSON, in bytes
+ * @param onMore Called if there are messages that do not fit
+ */
+export async function answerBound(
+  maxBytes: number,
+  hold: ReadingHold | undefined,
+  onMore: () => void,
+): Promise<ResultLimit> {
+  if (hold === undefined) return { maxBytes, sizeOf: messageSizeInJson, onMore }
+  const { key } = hold.account
+  await fairTurns.turnAfterOthers(key)
+  return {
+    maxBytes,
+    onMore,
+    admit(bytes) {
+      const refusal = hold.charge(bytes)
+      if (refusal !== undefined) throw new RefusedError(refusal)
+      // The answer with the message is charged when it is there.
+      hold.discharge(bytes)
+    },
+    sizeOf(message) {
+      const bytes = messageSizeInJson(message)
+      if (bytes >= LONG_TEXT_BYTES) fairTurns.restAfter(key, bytes)
+      return bytes
+    },
+  }
 }

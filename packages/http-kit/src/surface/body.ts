@@ -4,6 +4,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { Refusal } from '../admission/refusal.ts'
 import { BodyRefused, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
 import type { HttpRequest, HttpResponse } from './http-message.ts'
+import { BodyBytes, ReadingTurns } from './reading.ts'
 
 /** The default of the setting `MAX_BODY_BYTES`, in bytes: 10 MiB. */
 export const DEFAULT_MAX_BODY_BYTES = 10_485_760
@@ -56,10 +57,15 @@ function isOneOf(types: readonly string[], text: string): boolean {
 
 /** Counts the bytes of a body while they are read. Reading stops when the budget refuses. */
 export interface BodyBudget {
+  /** The account of the caller, for which large bodies are read in turns. @default they are read at once */
+  readonly account?: { readonly key: string }
   charge(bytes: number): Refusal | undefined
   /** Returns the refusal of a body of this size; called before the body is read. */
   refusesBody(bytes: number): Refusal | undefined
 }
+
+/** Smaller bodies are read at once, in bytes. */
+const TURN_BYTES = 65_536
 
 function tooLarge(limit: number): Refusal {
   return new Refusal('body_too_large', `the body is larger than the limit of ${limit} bytes`, { maxBodyBytes: limit })
@@ -87,41 +93,35 @@ export function readBody(
     takeKept(request, limit, done, budget)
     return
   }
-  let first: Buffer | undefined
-  let chunks: Buffer[] | undefined
-  let bytes = 0
+  const body = new BodyBytes()
+  const account = budget?.account
+  let turns: ReadingTurns | undefined
   // The declared length is counted with the first byte. Otherwise several bodies that arrive at the same time and do
   // not all fit would each get a part of the budget, and none would complete.
   let taken = 0
-  const take = (): Refusal | undefined => {
+  const take = (bytes: number): Refusal | undefined => {
     if (bytes <= taken) return undefined
-    const more = Math.max(bytes, declared) - taken
+    const more = Math.max(bytes, declared, Math.min(2 * taken, limit)) - taken
     taken += more
     return budget?.charge(more) ?? budget?.refusesBody(taken)
   }
   const onData = (chunk: Buffer): void => {
-    bytes += chunk.byteLength
-    const over = bytes > limit ? tooLarge(limit) : take()
+    const bytes = body.length + chunk.byteLength
+    const over = bytes > limit ? tooLarge(limit) : take(bytes)
     if (over !== undefined) {
       request.off('data', onData)
       request.off('end', onEnd)
-      first = undefined
-      chunks = undefined
+      body.clear()
       done(over, EMPTY)
-    } else if (first === undefined) {
-      first = chunk
-    } else {
-      chunks ??= [first]
-      chunks.push(chunk)
+      return
     }
+    body.add(chunk, taken)
+    if (account === undefined || bytes <= TURN_BYTES) return
+    turns ??= new ReadingTurns(account.key)
+    turns.read(chunk.byteLength, request)
   }
-  const onEnd = (): void => {
-    const body = chunks === undefined ? (first ?? EMPTY) : Buffer.concat(chunks, bytes)
-    // The request keeps this listener, possibly for a long time; release the bytes.
-    first = undefined
-    chunks = undefined
-    done(undefined, body)
-  }
+  // The request keeps this listener, possibly for a long time; the bytes are released.
+  const onEnd = (): void => done(undefined, body.take())
   request.on('data', onData)
   request.on('end', onEnd)
 }

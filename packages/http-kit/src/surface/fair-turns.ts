@@ -4,6 +4,12 @@ const FREE_MS = 5
 /** The longest rest of an account after a piece of work, in ms. */
 const MAX_REST_MS = 100
 
+/** The rest of an account for each byte that is read into memory, in ms: 16 for a megabyte. */
+const REST_MS_PER_BYTE = 16 / 2 ** 20
+
+/** Time without requests of others after which an account is alone, in ms. */
+const ALONE_MS = 1_000
+
 /** The time for which dear work waits after each request, in ms: most are answered by then. */
 const GIVE_WAY_MS = 2
 
@@ -40,6 +46,9 @@ export class FairTurns {
   /** The time until which requests go first, and the end of the last piece, as of `performance.now()`. */
   #givesWayUntil = 0
   #lastEnd = 0
+  /** The account of the latest request, and the time of the latest one that followed a request of another account. */
+  #latest: string | undefined
+  #changedAt = Number.NEGATIVE_INFINITY
   #immediate: NodeJS.Immediate | undefined
   #timer: NodeJS.Timeout | undefined
 
@@ -49,15 +58,45 @@ export class FairTurns {
    * @param account The key of the caller's account
    */
   run(account: string, work: () => void): void {
-    const line = this.#lines.get(account)
-    if (line === undefined) this.#lines.set(account, { works: [work], restsUntil: 0 })
-    else line.works.push(work)
+    this.#lineOf(account).works.push(work)
     this.#schedule()
+  }
+
+  /**
+   * Lets the account rest after these bytes were read into memory. Memory for new megabytes, and its collection, block
+   * the event loop for about half of that time, and belong to no piece of work that could be measured.
+   */
+  restAfter(account: string, bytes: number): void {
+    const now = performance.now()
+    if (account === this.#latest && now - this.#changedAt > ALONE_MS) return
+    const line = this.#lineOf(account)
+    line.restsUntil = Math.min(Math.max(line.restsUntil, now) + bytes * REST_MS_PER_BYTE, now + MAX_REST_MS)
+  }
+
+  /** Resolves when it is the account's turn; `undefined` if the account has no dear work, and does not rest. */
+  turnAfterOthers(account: string): Promise<void> | undefined {
+    const line = this.#lines.get(account)
+    if (line === undefined || (line.works.length === 0 && line.restsUntil <= performance.now())) return undefined
+    return this.turn(account, () => {})
+  }
+
+  #lineOf(account: string): Line {
+    const known = this.#lines.get(account)
+    if (known !== undefined) return known
+    const line: Line = { works: [], restsUntil: 0 }
+    this.#lines.set(account, line)
+    return line
   }
 
   /** Lets a request that has arrived go before the next piece of work. */
   giveWay(): void {
     if (this.#lines.size > 0) this.#givesWayUntil = performance.now() + GIVE_WAY_MS
+  }
+
+  /** Records a request of an account: an account that is alone on the server need not rest. */
+  arrived(account: string): void {
+    if (account !== this.#latest) this.#changedAt = performance.now()
+    this.#latest = account
   }
 
   /** Runs a piece of work as {@link run} does, and returns its result. */

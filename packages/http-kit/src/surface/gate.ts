@@ -6,6 +6,7 @@ import type { Authenticator, Identity } from '../authentication/authenticator.ts
 import { AuthenticationError } from '../errors.ts'
 import { callerOn } from './caller.ts'
 import type { ConnectionCaller } from './caller.ts'
+import { fairTurns } from './fair-turns.ts'
 import { STALLED_MS } from './http-exchange.ts'
 import type { HttpExchange } from './http-exchange.ts'
 import { WebPolicy } from './web-policy.ts'
@@ -131,6 +132,7 @@ export class Gate {
       exchange.refuse(refusal)
       return
     }
+    fairTurns.arrived(account.key)
     exchange.admit(new RequestHold(this.#admission, account), this.#stalledMs)
     admitted(caller)
   }

@@ -31,6 +31,7 @@ export interface HttpRequest {
   once(event: 'end' | 'close', listener: () => void): unknown
   off(event: 'data', listener: (chunk: Buffer) => void): unknown
   off(event: 'end', listener: () => void): unknown
+  pause(): unknown
   resume(): unknown
 }
 

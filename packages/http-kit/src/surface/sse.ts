@@ -83,8 +83,14 @@ interface LargeText {
   left: number
 }
 
-function* piecesOf(bytes: Uint8Array, size: number): Generator<Uint8Array, void> {
-  for (let at = 0; at < bytes.byteLength; at += size) yield bytes.subarray(at, at + size)
+function* piecesOf(parts: readonly Uint8Array[], size: number): Generator<Uint8Array, void> {
+  for (const bytes of parts) {
+    for (let at = 0; at < bytes.byteLength; at += size) yield bytes.subarray(at, at + size)
+  }
+}
+
+function bytesOf(text: string | Uint8Array): Uint8Array {
+  return typeof text === 'string' ? Buffer.from(text) : text
 }
 
 /**
@@ -180,13 +186,15 @@ export class SseStream {
   /**
    * Sends events in wire format ({@link eventText}), several in one write, for a producer that sends the same events
    * to many streams. The producer bounds its own buffer: this method never ends the stream of a slow reader. A text in
-   * parts is written a piece at a time, in turns with other work.
+   * parts is written a piece at a time, {@link TextParts} in turns with other work.
    */
-  writeText(text: string | Uint8Array | TextParts): boolean {
+  writeText(text: string | Uint8Array | readonly Uint8Array[] | TextParts): boolean {
     if (this.#ended !== undefined) return false
     if (this.#idle !== undefined) this.#restartIdle()
+    if (text instanceof TextParts) this.#addLarge({ pieces: text.pieces(), isDear: true, left: text.heldBytes })
+    else if (typeof text !== 'string' && !(text instanceof Uint8Array)) this.#addParts(text)
     // A text never has fewer bytes than characters, so its length is a safe lower bound.
-    if (text instanceof TextParts || this.#largeBytes > 0 || text.length > this.#maxBufferedBytes) this.#addLarge(text)
+    else if (this.#largeBytes > 0 || text.length > this.#maxBufferedBytes) this.#addParts([bytesOf(text)])
     else if (this.#response.write(text)) return true
     this.#watchReader()
     return false
@@ -200,13 +208,14 @@ export class SseStream {
   }
 
   /** Splits a large event, so that a reader that reads it slowly is not mistaken for one that does not read at all. */
-  #addLarge(text: string | Uint8Array | TextParts): void {
-    const isDear = text instanceof TextParts
-    const bytes = typeof text === 'string' ? Buffer.from(text) : text
-    const left = bytes instanceof TextParts ? bytes.heldBytes : bytes.byteLength
-    const pieces = bytes instanceof TextParts ? bytes.pieces() : piecesOf(bytes, this.#maxBufferedBytes)
-    this.#large.push({ pieces, isDear, left })
-    this.#largeBytes += left
+  #addParts(parts: readonly Uint8Array[]): void {
+    const left = parts.reduce((sum, { byteLength }) => sum + byteLength, 0)
+    this.#addLarge({ pieces: piecesOf(parts, this.#maxBufferedBytes), isDear: false, left })
+  }
+
+  #addLarge(text: LargeText): void {
+    this.#large.push(text)
+    this.#largeBytes += text.left
     this.#writeOn()
   }
 
@@ -274,7 +283,7 @@ export class SseStream {
   #tooSlow(): void {
     if (this.#ended !== undefined) return
     this.#over('slow')
-    this.#addLarge(this.#lastWords)
+    this.#addParts([Buffer.from(this.#lastWords)])
     this.#linger()
   }
 

@@ -2,6 +2,7 @@ import type { Buffer } from 'node:buffer'
 
 import { OrderedSet } from '@signalbox/broker-core/internal'
 
+import { RefusedError } from '../admission/refusal.ts'
 import type { Refusal } from '../admission/refusal.ts'
 import type { HeldBytes } from '../admission/request-hold.ts'
 import { readBody } from './body.ts'
@@ -198,7 +199,8 @@ export class Surface {
   #fail(exchange: HttpExchange, error: unknown): void {
     const { answered, request, response } = exchange
     try {
-      exchange.answerThrown(error)
+      if (error instanceof RefusedError && !answered) exchange.refuse(error.refusal)
+      else exchange.answerThrown(error)
     } catch (unknown) {
       this.failed(unknown, request)
       try {

@@ -1,6 +1,6 @@
-import type { QueueMessage, Tags } from '@signalbox/broker-core'
-import { isoTime, longBodyText, longMessageShape, messageSizeInJson } from '@signalbox/http-kit/internal'
-import type { LongBytes } from '@signalbox/http-kit/internal'
+import type { QueueMessage, ResultLimit, Tags } from '@signalbox/broker-core'
+import { answerBound, isoTime, longBodyText, longMessageShape } from '@signalbox/http-kit/internal'
+import type { LongBytes, ReadingHold } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
 
@@ -144,8 +144,8 @@ export function queueMessage(message: QueueMessage) {
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** Returns the limit of a read for one answer. */
-export function answerLimit(onMore: () => void) {
-  return { maxBytes: MAX_ANSWER_BYTES, sizeOf: messageSizeInJson, onMore }
+export function answerLimit(hold: ReadingHold | undefined, onMore: () => void): Promise<ResultLimit> {
+  return answerBound(MAX_ANSWER_BYTES, hold, onMore)
 }
 
 /** Returns `1 message` or `2 messages`, for details of audit entries. */

@@ -114,9 +114,9 @@ async function receive(
   maxMessages: number,
   waitMs: number,
   onMore: () => void,
-  { broker, signal }: ActionCall,
+  { broker, signal, hold }: ActionCall,
 ): Promise<readonly QueueDelivery[]> {
-  const input = { ...answerLimit(onMore), maxMessages, waitMs, leaseMs: ANSWER_LEASE_MS, signal }
+  const input = { ...(await answerLimit(hold, onMore)), maxMessages, waitMs, leaseMs: ANSWER_LEASE_MS, signal }
   try {
     return await leaseForAnswer(broker.queues, channel, input)
   } catch (error) {
@@ -137,9 +137,9 @@ const peekQueueMessages = defineAction({
   ),
   output: messagesData,
   target: ofType('queues'),
-  async run({ channel, max_messages }, { broker }) {
+  async run({ channel, max_messages }, { broker, hold }) {
     let more = false
-    const limit = answerLimit(() => (more = true))
+    const limit = await answerLimit(hold, () => (more = true))
     const messages = await broker.queues.peek(channel, { ...limit, maxMessages: max_messages })
     return messagesOf(channel, messages, more)
   },

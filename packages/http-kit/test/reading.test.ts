@@ -1,0 +1,35 @@
+import { Buffer } from 'node:buffer'
+
+import { BodyBytes, fairTurns, ReadingTurns } from '../src/internal.ts'
+import { expect, test } from 'vitest'
+
+test('reading - a large body is read a part at a time, and its account rests after each', async () => {
+  const steps: string[] = []
+  const resumed = Promise.withResolvers<void>()
+  const source = {
+    pause: () => void steps.push('pause'),
+    resume() {
+      steps.push('resume')
+      resumed.resolve()
+    },
+  }
+  const turns = new ReadingTurns('client:reader')
+  for (let part = 0; part < 7; part++) turns.read(65_536, source)
+  expect(steps).toEqual([])
+  turns.read(65_536, source)
+  expect(steps).toEqual(['pause'])
+  expect(fairTurns.turnAfterOthers('client:other')).toBeUndefined()
+  await resumed.promise
+  expect(steps).toEqual(['pause', 'resume'])
+})
+
+test('body - chunks of any sizes are joined in order, and one that comes alone is not copied', () => {
+  const body = new BodyBytes()
+  const alone = Buffer.from('alone')
+  body.add(alone, 5)
+  expect(body.take()).toBe(alone)
+  const parts = ['a ', 'body', '', ' in ', 'parts'].map((text) => Buffer.from(text))
+  let length = 0
+  for (const part of parts) body.add(part, 2 * (length += part.byteLength))
+  expect([body.length, body.take().toString(), body.length]).toEqual([15, 'a body in parts', 0])
+})
