@@ -6,7 +6,7 @@ import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type { ConnectionCaller, JsonObject, JsonRpcNotification, JsonRpcRequest } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { hopsOf, hopsProblem } from '@signalbox/http-kit/internal'
+import { hopsOf, hopsProblem, shownValue } from '@signalbox/http-kit/internal'
 import { isAgentId } from '@signalbox/registry'
 
 import { nativeProtocol } from '../native/native-protocol.ts'
@@ -106,7 +106,7 @@ export function readTimeoutMs(params: JsonObject | undefined): number | undefine
   }
   const timeout: unknown = Reflect.get(configuration, 'timeout')
   if (typeof timeout === 'number' && timeout > 0) return milliseconds(timeout)
-  throw invalidTimeout('params.configuration.timeout', JSON.stringify(timeout))
+  throw invalidTimeout('params.configuration.timeout', shownValue(timeout))
 }
 
 /**

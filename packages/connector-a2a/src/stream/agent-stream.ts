@@ -4,11 +4,11 @@ import type { Readable } from 'node:stream'
 import type { BrokerHandle } from '@signalbox/broker-core'
 import type { ByteBudget } from '@signalbox/http-kit'
 import type { Steps } from '@signalbox/http-kit'
-import { allSteps, fairTurns, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
+import { allSteps, fairTurns, LARGE_BODY_BYTES, ReadingTurns } from '@signalbox/http-kit/internal'
 
 import type { ServerSentEvent } from './event-reader.ts'
 import { CHUNK_BYTES, EventReader } from './event-reader.ts'
-import type { ClientText, EventConverter } from './events.ts'
+import type { ClientBytes, ClientText, EventConverter } from './events.ts'
 import { busy, STREAM_FAILURES } from './failures.ts'
 import type { StreamLimits } from './limits.ts'
 import { EventBytes, resolveLimits } from './limits.ts'
@@ -48,6 +48,9 @@ export interface AgentStreamEnd {
   readonly cancelled: boolean
 }
 
+/** The bytes of a plain answer that are copied at once. */
+const PIECE_BYTES = 1_048_576
+
 /** The bytes read between two checks of the credit. Tiny events grow in the caller's envelope. */
 const SLICE_BYTES = 8_192
 
@@ -81,6 +84,7 @@ export class AgentStream implements SenderOwner, Timed {
   readonly #signal: AbortSignal | undefined
   readonly #held: EventBytes
   readonly #account: string
+  readonly #turns: ReadingTurns
   #state: State = 'opening'
   /** Reads the body; dropped with its unread bytes once the response is over. */
   #reader: EventReader | PlainReader | undefined
@@ -103,6 +107,7 @@ export class AgentStream implements SenderOwner, Timed {
     this.#timer = StreamTimer.for(resolved)
     this.#signal = signal
     this.#account = account
+    this.#turns = new ReadingTurns(account)
     this.#held = new EventBytes(held)
     this.#reader = EVENT_STREAM.test(response.headers['content-type'] ?? '')
       ? new EventReader(resolved.maxEventBytes, (event) => this.#onEvent(event))
@@ -159,7 +164,7 @@ export class AgentStream implements SenderOwner, Timed {
     if (rest !== undefined) this.#read(rest)
     else this.#count()
     if (this.#rest === undefined) allSteps(this.#conclude())
-    if (!this.#is('paused')) this.#response.resume()
+    this.#resumeReading()
   }
 
   /** @inheritdoc */
@@ -209,8 +214,23 @@ export class AgentStream implements SenderOwner, Timed {
 
   #take(chunk: Buffer): void {
     this.#link.heard()
-    if (this.#state === 'reading') this.#read(chunk)
-    else if (this.#linger !== undefined && (this.#linger.bytes += chunk.length) > LINGER_BYTES) this.#abort()
+    if (this.#state === 'reading') {
+      this.#read(chunk)
+      this.#readLarge(chunk.length)
+    } else if (this.#linger !== undefined && (this.#linger.bytes += chunk.length) > LINGER_BYTES) this.#abort()
+  }
+
+  /** Takes turns with others for an event, or a plain answer, of megabytes. */
+  #readLarge(bytes: number): void {
+    if ((this.#reader?.pendingBytes ?? 0) <= LARGE_BODY_BYTES) this.#turns.restart()
+    else if (this.#state === 'reading') {
+      this.#turns.read(bytes, { pause: () => this.#response.pause(), resume: () => this.#resumeReading() })
+    }
+  }
+
+  /** Not while events wait for credit: {@link onRoom} resumes then. */
+  #resumeReading(): void {
+    if (this.#state !== 'paused') this.#response.resume()
   }
 
   #read(chunk: Buffer): void {
@@ -239,9 +259,11 @@ export class AgentStream implements SenderOwner, Timed {
     this.#push(text)
   }
 
-  #push({ text, end }: ClientText): void {
+  #push(events: ClientText | ClientBytes): void {
+    const { end } = events
     if (end !== undefined) this.#state = 'lingering'
-    this.#link.push(text, end)
+    if ('parts' in events) this.#link.pushLarge(events.parts, events.end)
+    else this.#link.push(events.text, end)
   }
 
   /** Counts the bytes of the event that is being read, and of those that wait for credit. */
@@ -303,9 +325,9 @@ export class AgentStream implements SenderOwner, Timed {
     const reader = this.#reader
     if (reader instanceof EventReader) reader.end()
     else if (reader !== undefined) {
-      const text = yield* this.#converter.plainAnswer(reader.body())
+      const answer = yield* this.#converter.plainAnswer(yield* reader.body())
       // Meanwhile the stream may have been cancelled.
-      if (this.#state === 'reading') this.#push(text)
+      if (this.#state === 'reading') this.#push(answer)
     }
   }
 
@@ -359,8 +381,18 @@ class PlainReader {
     return this.#bytes <= this.#maxBytes
   }
 
-  /** Returns the complete body. */
-  body(): Buffer {
-    return Buffer.concat(this.#chunks)
+  /** Returns the complete body. To copy megabytes into new memory takes many milliseconds, so it is done in pieces. */
+  *body(): Steps<Buffer> {
+    const body = Buffer.allocUnsafeSlow(this.#bytes)
+    let at = 0
+    let pauseAt = PIECE_BYTES
+    for (const chunk of this.#chunks) {
+      body.set(chunk, at)
+      at += chunk.length
+      if (at < pauseAt) continue
+      pauseAt += PIECE_BYTES
+      yield
+    }
+    return body
   }
 }

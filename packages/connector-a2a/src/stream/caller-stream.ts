@@ -257,7 +257,7 @@ export class CallerStream implements ReceiverOwner, Timed {
     this.#lastEvent = performance.now()
     this.#written = frame.number
     const events = this.#link.join(frame)
-    if (events !== undefined && !(events instanceof Uint8Array)) {
+    if (events !== undefined && 'code' in events) {
       this.#fail(events)
       return
     }

@@ -1,3 +1,4 @@
+import { encodeText } from '@signalbox/broker-core'
 import type { Steps } from '@signalbox/http-kit'
 
 import type { ServerSentEvent } from './event-reader.ts'
@@ -38,6 +39,12 @@ export function clientEventText(streamId: string, type: string, payloadText: str
   return `${beforeId}${streamId}${afterId}${payloadText}}\n\n`
 }
 
+/** Returns one event as {@link clientEventText} does, around the bytes of its payload. */
+export function clientEventBytes(streamId: string, type: 'done' | 'error', payload: Uint8Array): readonly Uint8Array[] {
+  const { beforeId, afterId } = templateOf(type, JSON.stringify(type))
+  return [encodeText(`${beforeId}${streamId}${afterId}`), payload, encodeText('}\n\n')]
+}
+
 function templateOf(type: string, typeText: string): EventTemplate {
   return {
     beforeId: `event: ${SSE_EVENTS.get(type) ?? 'message'}\ndata: {"stream_id":"`,
@@ -54,6 +61,12 @@ export interface ClientText {
   readonly end: EndMark | undefined
 }
 
+/** One large event for the caller, in parts: joining them would block the event loop. */
+export interface ClientBytes {
+  readonly parts: readonly Uint8Array[]
+  readonly end: EndMark
+}
+
 /** Converts an agent's events into the caller's. Do not call it again after a text with an `end`. */
 export interface EventConverter {
   /** Converts an event; undefined if there is nothing to send for it. */
@@ -66,7 +79,7 @@ export interface EventConverter {
    */
   quiet?(now: number): ClientText | undefined
   /** Converts the body of an answer that was no event stream, a piece of work at a time. */
-  plainAnswer(body: Uint8Array): Steps<ClientText>
+  plainAnswer(body: Uint8Array): Steps<ClientText | ClientBytes>
   /** Returns the last text for a complete response without a terminal event. */
   ended(): ClientText
   /** Returns the last text for a response that broke off. */

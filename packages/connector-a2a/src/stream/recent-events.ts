@@ -9,6 +9,7 @@ const HEAD_BYTES = 256
 /** The size of a text, in bytes, above which it is one event: small events are joined up to this size. */
 const LARGE_BYTES = 65_536
 const EVENT_END = '\n\n'
+const NOTHING = new Uint8Array(0)
 
 /** An event of a stream that was written to its client. */
 export interface StreamEvent {
@@ -36,9 +37,21 @@ export class RecentEvents {
 
   /**
    * Adds the events of a text that was written: one, or some small ones.
+   * @param text The text, or the parts of one event
    * @param at The time, on the clock of `performance.now()`
    */
-  add(text: Uint8Array, at: number): void {
+  add(text: Uint8Array | readonly Uint8Array[], at: number): void {
+    if (text instanceof Uint8Array) this.#addText(text, at)
+    else {
+      const [head = NOTHING] = text
+      const bytes = text.reduce((sum, part) => sum + part.length, 0)
+      this.#entries.push({ head: Buffer.from(head.subarray(0, HEAD_BYTES)).toString('latin1'), bytes, at })
+    }
+    // Not at each event: removing the first of an array moves the others.
+    if (this.#entries.length >= 2 * KEPT) this.#entries = this.#entries.slice(-KEPT)
+  }
+
+  #addText(text: Uint8Array, at: number): void {
     const bytes = Buffer.from(text.buffer, text.byteOffset, text.length)
     const found: Entry[] = []
     // From the end, because only the last are kept.
@@ -52,8 +65,6 @@ export class RecentEvents {
       end = start
     }
     this.#entries.push(...found)
-    // Not at each event: removing the first of an array moves the others.
-    if (this.#entries.length >= 2 * KEPT) this.#entries = this.#entries.slice(-KEPT)
   }
 
   /** Returns the events, oldest first; at most 20. */

@@ -1,6 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import { Readable } from 'node:stream'
 
+import { ReadingTurns } from '@signalbox/http-kit/internal'
 import type { AgentTarget } from '@signalbox/registry'
 import type { Dispatcher } from 'undici'
 
@@ -46,6 +47,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #done: (result: CallResult) => void
   readonly #tap: StreamTap | undefined
   readonly #timer: NodeJS.Timeout
+  readonly #turns: ReadingTurns
   /** Set as soon as the request is written. */
   #controller: Dispatcher.DispatchController | undefined
   /** True once the client began to write the request. */
@@ -64,6 +66,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     this.#query = query
     this.#body = body
     this.#done = done
+    this.#turns = new ReadingTurns(query.account)
     this.#timer = setTimeout(() => this.#fail(AGENT_TIMEOUT), Math.min(query.timeoutMs, MAX_TIMER_MS))
     this.#timer.unref()
   }
@@ -126,7 +129,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   }
 
   /** @inheritdoc */
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#events !== undefined) {
       this.#events.feed(chunk, this.#tap?.(chunk))
       return
@@ -134,6 +137,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     if (this.#settled) return
     const failure = this.#body.add(chunk)
     if (failure !== undefined) this.#fail(failure)
+    else this.#turns.read(chunk.byteLength, controller)
   }
 
   /** @inheritdoc */

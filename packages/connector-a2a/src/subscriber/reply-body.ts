@@ -1,24 +1,18 @@
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 
 import type { HeldBytes } from '@signalbox/http-kit/internal'
+import { BodyBytes } from '@signalbox/http-kit/internal'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { refusedReply } from '../requests/agent-reply.ts'
 
 import { RESPONSE_TOO_LARGE } from './agent-failures.ts'
 
-const EMPTY = Buffer.alloc(0)
-
-/**
- * The body of an agent's response while it arrives. It is one buffer that grows: a list of chunks would take a hundred
- * bytes for each, so an agent that sends single bytes could fill the memory, and joining the list would double it.
- */
+/** The body of an agent's response while it arrives. */
 export class ReplyBody {
   readonly #held: HeldBytes
   readonly #maxBytes: number
   #declared = 0
-  #first: Buffer | undefined
-  #buffer = EMPTY
-  #bytes = 0
+  readonly #body = new BodyBytes()
   #charged = 0
 
   /** @param held Counts the bytes; they stay counted after the end of the response */
@@ -36,28 +30,25 @@ export class ReplyBody {
 
   /** Adds a chunk. Returns the reply if the response is too large, or a budget refuses it. */
   add(chunk: Buffer): AgentReply | undefined {
-    const bytes = this.#bytes + chunk.byteLength
+    const bytes = this.#body.length + chunk.byteLength
     if (bytes > this.#maxBytes) return RESPONSE_TOO_LARGE
     // The declared length is counted with the first byte, as in a request: otherwise several replies that do not all
     // fit would each get a part of the budget, and none would complete.
     const size = Math.max(bytes, this.#declared, Math.min(2 * this.#charged, this.#maxBytes))
     const refusal = bytes > this.#charged ? this.#charge(size) : undefined
     if (refusal !== undefined) return refusal
-    if (this.#bytes === 0) this.#first = chunk
-    else this.#copy(chunk)
-    this.#bytes = bytes
+    this.#body.add(chunk, this.#charged)
     return undefined
   }
 
   /** Returns the whole body. */
   take(): Buffer {
-    return this.#first ?? this.#buffer.subarray(0, this.#bytes)
+    return this.#body.take()
   }
 
   /** Drops the body, and subtracts its bytes. */
   drop(): void {
-    this.#first = undefined
-    this.#buffer = EMPTY
+    this.#body.clear()
     this.#held.discharge(this.#charged)
     this.#charged = 0
   }
@@ -69,16 +60,5 @@ export class ReplyBody {
     this.#charged = size
     const short = this.#held.refusesBody(size)
     return short === undefined ? undefined : refusedReply(short)
-  }
-
-  /** Copies a chunk into the buffer, which is made for the second chunk: most responses have one. */
-  #copy(chunk: Buffer): void {
-    if (this.#bytes + chunk.byteLength > this.#buffer.byteLength) {
-      const larger = Buffer.allocUnsafeSlow(this.#charged)
-      larger.set(this.take())
-      this.#buffer = larger
-      this.#first = undefined
-    }
-    this.#buffer.set(chunk, this.#bytes)
   }
 }

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, Message, Subscription } from '@signalbox/broker-core'
 import type { ByteBudget } from '@signalbox/http-kit'
+import { LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
 import { EVENT_ENVELOPE_BYTES } from '../events.ts'
 import type { StreamFailure } from '../failures.ts'
@@ -92,8 +93,10 @@ export class LinkReceiver {
     return frame
   }
 
-  /** Returns the whole events that a frame completes; undefined while more parts are to come. */
-  join(frame: StreamFrame): Uint8Array | StreamFailure | undefined {
+  /**
+   * Returns the whole events that a frame completes, a large one in parts; undefined while more parts are to come.
+   */
+  join(frame: StreamFrame): JoinedEvents | StreamFailure | undefined {
     return this.#parts.add(frame)
   }
 
@@ -204,7 +207,10 @@ class Credit {
   }
 }
 
-/** Joins events that came in parts. */
+/** Whole events. A large one is in several parts: joining them would block the event loop. */
+export type JoinedEvents = Uint8Array | readonly Uint8Array[]
+
+/** Collects the parts of events. */
 class EventParts {
   readonly #maxBytes: number
   #parts: Uint8Array[] = []
@@ -221,19 +227,19 @@ class EventParts {
     if (budget !== undefined) this.#counted = new EventBytes(budget)
   }
 
-  add({ body, more, cut }: StreamFrame): Uint8Array | StreamFailure | undefined {
+  add({ body, more, cut }: StreamFrame): JoinedEvents | StreamFailure | undefined {
     if (cut) this.clear()
     if (!more && this.#parts.length === 0) return body
     this.#bytes += body.length
     if (this.#bytes > this.#maxBytes) return STREAM_FAILURES.TOO_LARGE
-    // Twice: joining the parts copies them.
-    const refusal = this.#counted.set(2 * this.#bytes)
+    const refusal = this.#counted.set(this.#bytes)
     if (refusal !== undefined) return busy(refusal)
     this.#parts.push(body)
     if (more) return undefined
-    const whole = Buffer.concat(this.#parts, this.#bytes)
+    // Small parts are joined: together they may be several events.
+    const joined = this.#bytes > LARGE_BODY_BYTES ? this.#parts : Buffer.concat(this.#parts, this.#bytes)
     this.clear()
-    return whole
+    return joined
   }
 
   clear(): void {

@@ -39,6 +39,8 @@ export interface SenderOptions {
 /** Events that wait for credit. */
 interface Waiting {
   body: Uint8Array
+  /** True if the event continues in the next body. */
+  readonly continues: boolean
   readonly end: EndMark | undefined
 }
 
@@ -105,6 +107,18 @@ export class LinkSender implements BudgetWaiter {
     this.#text += text
     if (end !== undefined) this.#state = 'ending'
     if (end !== undefined || this.#text.length >= FRAME_CHARS) this.#sendText(end)
+  }
+
+  /** Adds a large event in parts; `end` marks the last. Sends it. */
+  pushLarge(parts: readonly Uint8Array[], end: EndMark): void {
+    if (this.#state !== 'open') return
+    this.flush()
+    this.#state = 'ending'
+    const last = parts.length - 1
+    parts.forEach((body, index) => {
+      this.#waiting.push({ body, continues: index < last, end: index < last ? undefined : end })
+    })
+    this.#send()
   }
 
   /** Sends the text that was pushed in this event-loop tick. */
@@ -178,7 +192,7 @@ export class LinkSender implements BudgetWaiter {
   }
 
   #sendText(end: EndMark | undefined): void {
-    this.#waiting.push({ body: Buffer.from(this.#text, 'latin1'), end })
+    this.#waiting.push({ body: Buffer.from(this.#text, 'latin1'), continues: false, end })
     this.#text = ''
     this.#send()
   }
@@ -199,9 +213,9 @@ export class LinkSender implements BudgetWaiter {
 
   #sendPart(next: Waiting, size: number): void {
     const { budget, limits } = this.#options
-    const { body, end } = next
-    const more = size < body.length
-    if (more) next.body = body.subarray(size)
+    const { body, continues, end } = next
+    const isPart = size < body.length
+    if (isPart) next.body = body.subarray(size)
     else this.#waiting.shift()
     budget.take(size)
     this.#inTransit.push(size)
@@ -212,11 +226,11 @@ export class LinkSender implements BudgetWaiter {
     this.#publish(
       encodeFrame({
         number: ++this.#sent,
-        body: more ? body.subarray(0, size) : body,
-        more,
+        body: isPart ? body.subarray(0, size) : body,
+        more: isPart || continues,
         ask: budget.scarce,
         cut: false,
-        end: more ? undefined : end,
+        end: isPart ? undefined : end,
       }),
     )
   }

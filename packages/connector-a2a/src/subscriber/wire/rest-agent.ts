@@ -9,7 +9,7 @@ import { isSuccess } from '../../gateway/call-protocol.ts'
 import { A2A_REASONS, ERROR_INFO } from '../../native/errors.ts'
 import type { AgentQuery, RestCall } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
-import type { ClientText, EventConverter } from '../../stream/events.ts'
+import type { ClientBytes, ClientText, EventConverter } from '../../stream/events.ts'
 import type { ServerSentEvent } from '../../stream/event-reader.ts'
 import type { StreamFailure } from '../../stream/failures.ts'
 import { fromBytes } from '../../stream/native-events.ts'
@@ -131,7 +131,7 @@ export class RestAgentEvents implements EventConverter {
     return this.#inner.quiet?.(now)
   }
 
-  plainAnswer(body: Uint8Array): Steps<ClientText> {
+  plainAnswer(body: Uint8Array): Steps<ClientText | ClientBytes> {
     return this.#inner.plainAnswer(body)
   }
 
