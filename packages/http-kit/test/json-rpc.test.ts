@@ -251,6 +251,25 @@ describe('text', () => {
     expect(steps.next()).toMatchObject({ done: true, value: { id: '1', params: { x: '\\'.repeat(1_000) } } })
   })
 
+  test('the source text of the free-form member is the one that its value has', () => {
+    const freeForm = ['params', 'arguments', 'params']
+    const blanks = fc.constantFrom('', ' ', '\n')
+    fc.assert(
+      fc.property(fc.jsonValue(), fc.jsonValue(), blanks, fc.boolean(), (value, other, blank, isLast) => {
+        const free = `"params":${blank}${JSON.stringify(value)}${blank}`
+        const members = isLast ? `"a":${JSON.stringify(other)},${free}` : `${free},"a":${JSON.stringify(other)}`
+        const text = `{"jsonrpc":"2.0","id":1,"method":"m","params":{"params":[{"params":2}],"arguments":{${members}}}}`
+        const message = parseJsonRpc(bytes(text), { freeForm })
+        const source = 'freeFormText' in message ? message.freeFormText : undefined
+        expect(source?.trim()).toBe(JSON.stringify(value))
+      }),
+      { seed: 26, numRuns: cases(500) },
+    )
+    expect(
+      parseJsonRpc(bytes('{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":1}}'), { freeForm }),
+    ).not.toHaveProperty('freeFormText')
+  })
+
   test('J4 - brackets within strings are not levels', () => {
     const text = `${'['.repeat(500)}\\"${'{'.repeat(500)}`
     expect(parseJsonRpc(bytes(`{"jsonrpc":"2.0","id":1,"method":"a","params":{"x":"${text}"}}`))).toMatchObject({

@@ -131,6 +131,16 @@ describe('A9 - an agent that answers with plain JSON', () => {
     for (const [body, event, payload] of rows) expect(await ending(json(body))).toEqual([[event, payload]])
   })
 
+  test('A9 - a large answer arrives whole, in one event', async () => {
+    const result = { kind: 'message', text: 'é'.repeat(1_500_000) }
+    const agent = await startAgent(json({ jsonrpc: '2.0', id: 1, result }))
+    const host = await openHost(agent.url)
+    const client = await StreamClient.open(host.base)
+    const events = await client.all()
+    expect(events.map(({ event }) => event)).toEqual(['task.done'])
+    expect(events[0]?.envelope.payload).toEqual(result)
+  })
+
   test('A9 - an event that is not JSON, or too large, is an error', async () => {
     const invalid = [['task.error', { code: -32004, message: 'invalid response from agent' }]]
     expect(await ending(answering('<html>', 'text/html'))).toEqual(invalid)
