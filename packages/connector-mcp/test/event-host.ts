@@ -27,7 +27,7 @@ export async function storeOf(kind: 'embedded' | 'nats', settings: object = {}):
   const folder = testFolder()
   if (kind === 'embedded') return () => openEmbeddedEngine({ path: folder, ...settings })
   const server = await NatsServer.start()
-  onTestFinished(() => server.stop())
+  onTestFinished(() => server[Symbol.asyncDispose]())
   return () => openNatsEngine({ servers: [server.url] })
 }
 

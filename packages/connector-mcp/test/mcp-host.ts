@@ -79,7 +79,14 @@ export async function openHost(options: McpConnectorOptions = {}, kind: HostKind
       failed: (error) => void failures.push(error),
     },
   }
-  const listening = await HOSTS[kind](broker, mcpOptions)
+  const closeStore = async (): Promise<void> => {
+    await engine.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+  const listening = await HOSTS[kind](broker, mcpOptions).catch(async (error: unknown) => {
+    await closeStore()
+    throw error
+  })
   const { port, connector } = listening
   const url = `http://127.0.0.1:${port}/mcp`
   const post = async (body: unknown, headers: Record<string, string> = {}): Promise<Answer> => {
@@ -110,8 +117,7 @@ export async function openHost(options: McpConnectorOptions = {}, kind: HostKind
     call: (tool, args, headers) => post(toolCall(tool, args), headers),
     async [Symbol.asyncDispose]() {
       await listening.close()
-      await engine.close()
-      await rm(folder, { recursive: true, force: true })
+      await closeStore()
     },
   }
 }
