@@ -218,3 +218,27 @@ describe.skipIf(NATS_SERVER === undefined)('dead letters', () => {
     expect(await node.queues.peek('q', { maxMessages: 5 })).toHaveLength(2)
   })
 })
+
+describe.skipIf(NATS_SERVER === undefined)('large messages', () => {
+  test('queues - a message of megabytes is read byte for byte, unless its reader is not allowed to', async () => {
+    const node = await openNode(await startServer(), { maxMessageBytes: 4_000_000 })
+    for (const bytes of [1_048_576, 3_000_001]) {
+      const body = Uint8Array.from({ length: bytes }, (_, at) => (at * 7 + (at >> 8)) & 255)
+      await node.queues.send(`q${bytes}`, { ...queued(''), body })
+      await node.eventsStore.append(`s${bytes}`, { ...queued(''), body })
+      const [[peeked], [read]] = await Promise.all([
+        node.queues.peek(`q${bytes}`, { maxMessages: 1 }),
+        node.eventsStore.read(`s${bytes}`, { maxMessages: 1 }),
+      ])
+      expect([peeked, read].map((found) => found !== undefined && Buffer.compare(found.body, body))).toEqual([0, 0])
+      const admit = (size: number): void => {
+        expect(size).toBeGreaterThan(bytes)
+        throw new Error('not now')
+      }
+      const limit = { maxMessages: 1, admit }
+      await expect(node.queues.peek(`q${bytes}`, limit)).rejects.toThrow('not now')
+      await expect(node.eventsStore.read(`s${bytes}`, limit)).rejects.toThrow('not now')
+      await expect(node.eventsStore.readLatest(`s${bytes}`, limit)).rejects.toThrow('not now')
+    }
+  })
+})

@@ -50,8 +50,10 @@ export class EventsStoreReader {
 
   async read(channel: StoredChannel, options: ReadOptions): Promise<readonly StoredEvent[]> {
     const { maxMessages, fromSequence, fromTimestamp, ...limit } = options
-    const { firstSequence, lastSequence, entries } = await this.counts(channel)
+    const { firstSequence, lastSequence, entries, bytes } = await this.counts(channel)
     if (entries === 0) return []
+    // The size of an entry is known only when it has arrived.
+    new ResultSize(limit).mayFit(bytes / entries)
     const filter = this.#parts.subjects.all(channel.incarnation)
     const from =
       fromTimestamp === undefined
@@ -63,8 +65,9 @@ export class EventsStoreReader {
   }
 
   async readLatest(channel: StoredChannel, { maxMessages, ...limit }: LatestOptions): Promise<readonly StoredEvent[]> {
-    const { firstSequence, lastSequence, entries } = await this.counts(channel)
+    const { firstSequence, lastSequence, entries, bytes } = await this.counts(channel)
     if (entries === 0) return []
+    new ResultSize(limit).mayFit(bytes / entries)
     const page = new Page(channel.name, Math.min(maxMessages, entries), limit, firstSequence)
     await this.#parts.messages.backward(channel.stream, lastSequence, firstSequence, maxMessages, page.take)
     return page.entries

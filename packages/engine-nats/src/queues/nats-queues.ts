@@ -232,10 +232,12 @@ class QueueReader {
   async peek(channel: StoredChannel, options: PeekOptions): Promise<readonly QueueMessage[]> {
     const { maxMessages, fromSequence = 1, ...limit } = options
     const { messages, subjects, clock } = this.#parts
-    const { messages: held, lastSequence } = await this.#gauges.read(channel)
+    const { messages: held, expired, bytes, lastSequence } = await this.#gauges.read(channel)
     if (held === 0) return []
     const shown: QueueMessage[] = []
     const result = new ResultSize(limit)
+    // The size of a message is known only when it has arrived.
+    result.mayFit(bytes / (held + expired))
     const filter = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, filter, fromSequence, lastSequence, maxMessages, (stored) => {
       const record = decodeQueueMessage(stored.data)
