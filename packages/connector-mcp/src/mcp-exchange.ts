@@ -6,11 +6,11 @@ import type { RequestHead } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import {
   authenticationFailed,
-  BodyRefused,
   errorText,
   eventText,
   jsonRpcErrorText,
   JsonRpcExchange,
+  RefusedError,
   SSE_HEADERS,
   successText,
   TextParts,
@@ -135,7 +135,7 @@ export class McpExchange extends JsonRpcExchange {
 
   /** Answers a body that is not a valid message with a JSON-RPC error. */
   failBody(error: unknown): void {
-    if (error instanceof BodyRefused) {
+    if (error instanceof RefusedError) {
       this.refuse(error.refusal)
       return
     }

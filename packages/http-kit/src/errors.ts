@@ -31,9 +31,12 @@ export class JsonRpcError extends Error {
   }
 }
 
-/** A body that was read, and that a limit rejects because of its content. */
-export class BodyRefused extends Error {
-  override readonly name = 'BodyRefused'
+/**
+ * The error of work that a limit refuses after the request was admitted: a body because of its content, or a read because
+ * of its size. Surfaces answer with the refusal.
+ */
+export class RefusedError extends Error {
+  override readonly name = 'RefusedError'
   readonly refusal: Refusal
 
   constructor(refusal: Refusal) {

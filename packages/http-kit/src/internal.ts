@@ -7,7 +7,7 @@ export { limitConnections, openFileLimit } from './admission/connection-limit.ts
 export type { ConnectionLimitOptions } from './admission/connection-limit.ts'
 export { Refusals } from './admission/refusal-reports.ts'
 export type { RefusalReport } from './admission/refusal-reports.ts'
-export { RefusedError, restRefusal } from './admission/refusal.ts'
+export { restRefusal } from './admission/refusal.ts'
 export type { RestRefusal, RestRefusalCode } from './admission/refusal.ts'
 export { HeldBytes } from './admission/request-hold.ts'
 export { addressOf, networkOf } from './admission/trusted-proxies.ts'
@@ -15,7 +15,7 @@ export { secretIn } from './authentication/keys.ts'
 export { baseUrlOf, readPublicUrl } from './base-url.ts'
 export type { BaseUrl } from './base-url.ts'
 export type { DocumentedResponse, DocumentedRoute } from './documented-route.ts'
-export { authenticationFailed, BodyRefused } from './errors.ts'
+export { authenticationFailed, RefusedError } from './errors.ts'
 export { JsonRpcExchange } from './json/json-rpc-exchange.ts'
 export {
   errorText,

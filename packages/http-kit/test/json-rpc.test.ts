@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest'
 import { JsonRpcError, parseJsonRpc, Refusal } from '../src/index.ts'
 import {
   allSteps,
-  BodyRefused,
+  RefusedError,
   errorText,
   idKey,
   jsonRpcErrorText,
@@ -308,7 +308,7 @@ describe('text', () => {
     expect(taken).toEqual([])
     parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })
     expect(taken[0]).toBeGreaterThan(500_000)
-    expect(() => parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })).toThrow(BodyRefused)
+    expect(() => parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })).toThrow(RefusedError)
   })
 
   test('property - the parts of any message come back as they were written', { timeout: 60_000 }, () => {

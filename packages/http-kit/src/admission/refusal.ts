@@ -58,17 +58,6 @@ export class Refusal {
   }
 }
 
-/** The error of work that a limit refuses after the request was admitted. A surface answers with the refusal. */
-export class RefusedError extends Error {
-  override readonly name = 'RefusedError'
-  readonly refusal: Refusal
-
-  constructor(refusal: Refusal) {
-    super(refusal.message)
-    this.refusal = refusal
-  }
-}
-
 /** The outcomes of refused requests in metrics. */
 export type RefusedOutcome = 'error' | 'limited' | 'origin_refused' | 'unauthenticated'
 

@@ -3,7 +3,7 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import { decodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 
-import { BodyRefused, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
+import { RefusedError, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
 import type { BodyBudget } from '../surface/body.ts'
 import { allSteps } from '../surface/fair-turns.ts'
 import type { Steps } from '../surface/fair-turns.ts'
@@ -84,7 +84,7 @@ export interface ScannedMessage {
  *
  * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an invalid envelope, or
  * JSON over the limits; -32602 if `params` is not an object. The error has the id, if the id could be read.
- * @throws BodyRefused when the budget refuses the values
+ * @throws RefusedError when the budget refuses the values
  */
 export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
   return allSteps(allSteps(scanJsonRpc(body, limits)).parse())
@@ -103,7 +103,7 @@ export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Step
     paramsText: envelope.paramsText,
     *parse() {
       const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.charge(valueBytes) : undefined
-      if (refusal !== undefined) throw new BodyRefused(refusal)
+      if (refusal !== undefined) throw new RefusedError(refusal)
       const value = parseText(text)
       yield
       if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')

@@ -3,7 +3,7 @@ import { Buffer, isUtf8 } from 'node:buffer'
 import { decodeText } from '@signalbox/broker-core'
 import type { MessageContent, ResultLimit, StoredEvent, Tags } from '@signalbox/broker-core'
 
-import { RefusedError } from '../admission/refusal.ts'
+import { RefusedError } from '../errors.ts'
 import type { RequestHold } from '../admission/request-hold.ts'
 import { fairTurns } from '../surface/fair-turns.ts'
 import { escapedSize, LONG_TEXT_BYTES, LongBytes } from '../surface/text-parts.ts'

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import { Refusal } from '../admission/refusal.ts'
-import { BodyRefused, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
+import { RefusedError, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
 import type { HttpRequest, HttpResponse } from './http-message.ts'
 import { BodyBytes, ReadingTurns } from './reading.ts'
 
@@ -139,7 +139,7 @@ function takeKept(
   try {
     body = keptBody(request)
   } catch (error) {
-    if (!(error instanceof BodyRefused)) throw error
+    if (!(error instanceof RefusedError)) throw error
     done(error.refusal, EMPTY)
     return
   }
@@ -215,7 +215,7 @@ export function isRead({ readableEnded, readableDidRead }: HttpRequest): boolean
 /**
  * Returns the bytes of a body that the host has read and kept in `request.body`: as bytes, as text, or parsed from JSON.
  * A parsed body is written as JSON again, without the duplicate keys that it may have had.
- * @throws Error if the host did not keep the body, {@link BodyRefused} if it is nested too deeply
+ * @throws Error if the host did not keep the body, {@link RefusedError} if it is nested too deeply
  */
 export function keptBody(request: ParsedRequest): Buffer {
   const { body } = request
@@ -227,7 +227,7 @@ export function keptBody(request: ParsedRequest): Buffer {
   )
 }
 
-/** Returns the bytes of a body that is text, bytes, or parsed from JSON. @throws BodyRefused */
+/** Returns the bytes of a body that is text, bytes, or parsed from JSON. @throws RefusedError */
 export function bytesOf(body: unknown): Buffer {
   if (typeof body === 'string') return Buffer.from(body)
   if (body instanceof Uint8Array) return Buffer.from(body.buffer, body.byteOffset, body.byteLength)
@@ -241,6 +241,6 @@ function jsonOf(body: unknown): string {
   } catch (cause) {
     // The only problem that a client can cause: other values are not in JSON.
     if (!(cause instanceof RangeError)) throw cause
-    throw new BodyRefused(new Refusal('body_too_large', 'the body is nested too deeply', { cause }))
+    throw new RefusedError(new Refusal('body_too_large', 'the body is nested too deeply', { cause }))
   }
 }

@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer'
 
 import { OrderedSet } from '@signalbox/broker-core/internal'
 
-import { RefusedError } from '../admission/refusal.ts'
+import { RefusedError } from '../errors.ts'
 import type { Refusal } from '../admission/refusal.ts'
 import type { HeldBytes } from '../admission/request-hold.ts'
 import { readBody } from './body.ts'
