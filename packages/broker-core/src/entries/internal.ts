@@ -11,6 +11,14 @@ export { channelListMatcher, channelMatcher, isWildcardPattern } from '../channe
 export { ENGINE_OPTION_TYPES, engineSettingsOf, wholeOption } from '../engine/engine-options.ts'
 export { FAILED_REPLY, noSubscriber, unanswered } from '../engine/request-engine.ts'
 export { messageOf } from '../errors.ts'
+export {
+  digestOf,
+  IDEMPOTENCY_KEY_FORM,
+  IdempotencyKeys,
+  isIdempotencyKey,
+  requestLog,
+} from '../keyed-log/idempotency-keys.ts'
+export type { ClaimedKey, KeyedRequest, KeyRecord } from '../keyed-log/idempotency-keys.ts'
 export { KeyedLog } from '../keyed-log/keyed-log.ts'
 export type { KeyedContent, KeyedEntry, KeyedLogFollower, KeyedLogSink } from '../keyed-log/keyed-log.ts'
 export { Nodes } from '../keyed-log/nodes.ts'
