@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { BrokerHandle } from '../broker.ts'
 import { isBrokerError } from '../errors.ts'
+import type { Tags } from '../message.ts'
 import type { KeyedContent, KeyedEntry } from './keyed-log.ts'
 import { KeyedLog } from './keyed-log.ts'
 
@@ -42,6 +43,8 @@ export interface KeyRecord {
   readonly run: string
   /** The answer; undefined while the request runs, and if it is kept in another place. */
   readonly answer: KeyedContent | undefined
+  /** The time until which the request may run, in ms since the epoch; undefined if it is unknown. */
+  readonly until: number | undefined
   /** The time of the record, in ms since the epoch. */
   readonly timestamp: number
 }
@@ -67,14 +70,16 @@ export class IdempotencyKeys {
 
   /**
    * Claims a key for a request. Resolves with the record of the earlier request, if there is one.
+   * @param until The time until which the request may run, in ms since the epoch; its key is kept until then.
+   * @default unknown
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async claim(request: KeyedRequest, run: string): Promise<ClaimedKey | KeyRecord> {
+  async claim(request: KeyedRequest, run: string, until?: number): Promise<ClaimedKey | KeyRecord> {
     const key = recordKey(request)
-    const tags = { digest: request.digest, run }
+    const tags = { digest: request.digest, run, ...(until === undefined ? {} : { until: String(until) }) }
     // Nearly every key is new.
     let expected = 0
-    for (; ;) {
+    for (;;) {
       try {
         const { sequence } = await this.#log.write(key, { body: NOTHING, tags }, expected)
         return this.#claimed(key, tags, sequence)
@@ -94,7 +99,7 @@ export class IdempotencyKeys {
     return last && this.#recordIn(last)
   }
 
-  #claimed(key: string, tags: { readonly digest: string; readonly run: string }, sequence: number): ClaimedKey {
+  #claimed(key: string, tags: Tags, sequence: number): ClaimedKey {
     const write = async (content: KeyedContent | undefined): Promise<void> => {
       try {
         await this.#log.write(key, content, sequence)
@@ -110,11 +115,13 @@ export class IdempotencyKeys {
   }
 
   #recordIn({ body, metadata, tags, tombstone, timestamp }: KeyedEntry): KeyRecord | undefined {
-    if (tombstone === true || Date.now() - timestamp > this.#keepMs) return undefined
-    const { digest, run, answered, ...rest } = tags
+    if (tombstone === true) return undefined
+    const { digest, run, until: runsUntil, answered, ...rest } = tags
     if (digest === undefined || run === undefined) return undefined
+    const until = runsUntil === undefined ? undefined : Number(runsUntil)
+    if (Date.now() > Math.max(timestamp + this.#keepMs, until ?? 0)) return undefined
     const answer = answered === undefined ? undefined : { body, metadata, tags: rest }
-    return { digest, run, answer, timestamp }
+    return { digest, run, answer, until, timestamp }
   }
 }
 
