@@ -6,6 +6,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 
+import { cuttable } from './support/cuttable.ts'
 import { outgoing, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
@@ -97,4 +98,29 @@ describe.skipIf(NATS_SERVER === undefined)('requests whose caller is gone', () =
     expect(text(await one.requests.request('queries', 'q', outgoing('x'), options))).toBe('taken')
     expect(signals.map(({ aborted }) => aborted)).toEqual([false])
   })
+})
+
+describe.skipIf(NATS_SERVER === undefined)('requests of a node that is cut off', () => {
+  test.each([false, true])(
+    'requests - a request that a subscriber may have is REQUEST_TIMEOUT, also if its caller is gone: %s',
+    async (leaves) => {
+      const server = await startServer()
+      const network = await cuttable(server.url)
+      const [one, two] = [await openNode(server, { servers: [network.url] }), await openNode(server)]
+      const seen: string[] = []
+      await two.requests.serve('queries', 'q', {}, async (message) => {
+        // Its node has not reported yet that it accepted the request.
+        network.cut()
+        seen.push(text(message))
+        return reply('')
+      })
+      const leaving = new AbortController()
+      const options = { timeoutMs: leaves ? 60_000 : 2_000, callerGone: leaving.signal }
+      const outcome = one.requests.request('queries', 'q', outgoing('x'), options).catch((error: unknown) => error)
+      await vi.waitFor(async () => expect((await one.health()).ok).toBe(false), PATIENT)
+      if (leaves) leaving.abort(new Error('gone'))
+      expect(await outcome).toMatchObject({ code: 'REQUEST_TIMEOUT' })
+      expect(seen).toEqual(['x'])
+    },
+  )
 })

@@ -107,6 +107,9 @@ class PendingRequest {
   readonly #reject: (error: unknown) => void
   /** Kept only until a node accepts it: it is not sent again after that, and may be large. */
   #message: OutgoingMessage | undefined
+  /** `true` after the request was sent for the first time. */
+  #sent = false
+  /** `true` if the last answer said that there is no subscriber. */
   #waiting = false
   #allNodesAsked = false
   #announcements: Interest | undefined
@@ -143,6 +146,11 @@ class PendingRequest {
     return this.#message === undefined
   }
 
+  /** `true` if a subscriber may have the request: its node has accepted it, or its answer may be lost. */
+  get #maybeDelivered(): boolean {
+    return this.#delivered || (this.#sent && !this.#waiting)
+  }
+
   start(): void {
     const { connection, subjects } = this.#parts
     const { timeoutMs, signal, callerGone } = this.#options
@@ -150,7 +158,7 @@ class PendingRequest {
       if (this.#waiting && !this.#delivered) this.#send()
     })
     this.#deadline = setTimeout(
-      () => this.#reject(unanswered(this.#delivered, this.#name, timeoutMs)),
+      () => this.#reject(unanswered(this.#maybeDelivered, this.#name, timeoutMs)),
       Math.min(timeoutMs, MAX_TIMER_MS),
     )
     signal?.addEventListener('abort', this.#onAbort)
@@ -167,7 +175,11 @@ class PendingRequest {
   }
 
   #drop(): void {
-    this.#reject(this.#options.callerGone?.reason)
+    const { callerGone, timeoutMs } = this.#options
+    const reason: unknown = callerGone?.reason
+    this.#reject(
+      this.#maybeDelivered ? unanswered(true, this.#name, timeoutMs, ' before its requester disconnected') : reason,
+    )
   }
 
   get #isCallerGone(): boolean {
@@ -194,6 +206,7 @@ class PendingRequest {
       const payload = encodeRequest({ message, channel: this.#name, sentAt, timeoutMs, leftMs })
       publisher.assertFits(payload)
       connection.nc.publish(subjects.request(this.#type, this.#name), payload, { reply: this.#inbox })
+      this.#sent = true
     } catch (error) {
       this.#reject(asBrokerError(error))
       return
@@ -226,8 +239,8 @@ class PendingRequest {
 
   #noSubscriber(): void {
     if (this.#delivered) return
-    if (this.#isCallerGone) return this.#drop()
     this.#waiting = true
+    if (this.#isCallerGone) return this.#drop()
     this.#sendLater(() => this.#send())
     if (this.#options.onlyIfSubscribed === true) this.#giveUp().catch(this.#reject)
   }
