@@ -18,6 +18,8 @@ export interface DocumentedRoute {
   /** Schemas by the parameter names in the path. */
   readonly parameters?: Readonly<Record<string, TSchema>>
   readonly query?: TObject
+  /** The headers of the request. */
+  readonly headers?: TObject | undefined
   readonly body?: { readonly mediaType: string; readonly schema?: TSchema; readonly description?: string }
   /** By HTTP status. */
   readonly responses: Readonly<Record<string, DocumentedResponse>>

@@ -84,6 +84,7 @@ test('MGMT-14 - includes the routes of other listeners unchanged', async () => {
           summary: 'Removes an agent.',
           parameters: { agent_id: Type.String({ description: 'Its id.' }) },
           query: Type.Object({ force: Type.Optional(Type.Boolean()), why: Type.String() }),
+          headers: Type.Object({ 'If-Match': Type.Optional(Type.String()) }),
           responses: { 200: { description: 'Done.', schema: Type.Object({ ok: Type.Literal(true) }) } },
         },
       ],
@@ -95,6 +96,7 @@ test('MGMT-14 - includes the routes of other listeners unchanged', async () => {
       { name: 'agent_id', in: 'path', required: true, description: 'Its id.', schema: { type: 'string' } },
       { name: 'force', in: 'query', required: false, schema: { type: 'boolean' } },
       { name: 'why', in: 'query', required: true },
+      { name: 'If-Match', in: 'header', required: false, schema: { type: 'string' } },
     ],
   })
 })

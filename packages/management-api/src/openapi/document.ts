@@ -55,7 +55,7 @@ export function openApiDocument(
 }
 
 function operation(route: DocumentedRoute, url: string): Json {
-  const { method, path, listener, tag, summary, isPublic = false, role, parameters = {}, query, body } = route
+  const { method, path, listener, tag, summary, isPublic = false, role, parameters = {}, query, headers, body } = route
   const description = role === undefined ? {} : { description: `Needs the role ${role}.` }
   return {
     operationId: operationId(method, path),
@@ -67,7 +67,8 @@ function operation(route: DocumentedRoute, url: string): Json {
     security: isPublic ? [] : [{}, { bearer: [] }],
     parameters: [
       ...Object.entries(parameters).map(([name, schema]) => parameter(name, 'path', true, schema)),
-      ...(query === undefined ? [] : queryParameters(query)),
+      ...(query === undefined ? [] : parametersOf(query, 'query')),
+      ...(headers === undefined ? [] : parametersOf(headers, 'header')),
     ],
     ...(body === undefined
       ? {}
@@ -89,15 +90,15 @@ function operationId(method: string, path: string): string {
   return [method.toLowerCase(), ...words].join('_')
 }
 
-function queryParameters(query: TObject): readonly Json[] {
+function parametersOf(schemas: TObject, place: 'query' | 'header'): readonly Json[] {
   // TypeBox omits the keyword if no property is required, although its type says otherwise.
-  const required: readonly string[] = query.required ?? []
-  return Object.entries(query.properties).map(([name, schema]) =>
-    parameter(name, 'query', required.includes(name), schema),
+  const required: readonly string[] = schemas.required ?? []
+  return Object.entries(schemas.properties).map(([name, schema]) =>
+    parameter(name, place, required.includes(name), schema),
   )
 }
 
-function parameter(name: string, place: 'path' | 'query', required: boolean, schema: TSchema): Json {
+function parameter(name: string, place: 'path' | 'query' | 'header', required: boolean, schema: TSchema): Json {
   const { description, ...rest } = plainObject(schema)
   return { name, in: place, required, ...(description === undefined ? {} : { description }), schema: rest }
 }
