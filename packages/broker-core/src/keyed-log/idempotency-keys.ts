@@ -127,7 +127,7 @@ export class IdempotencyKeys {
 
 const NOTHING = new Uint8Array(0)
 
-/** The parts are joined by a character that none of them has. */
+/** Line feeds separate the parts: only the ClientID could contain one. */
 function recordKey({ kind, target, callerId, key }: KeyedRequest): string {
   return `k/${digestOf([kind, target, callerId, key].join('\n'))}`
 }
