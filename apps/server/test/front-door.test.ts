@@ -164,8 +164,19 @@ test('front door - a preflight gets the headers of the protocols that it asks fo
   const usual = 'Authorization, Content-Type, MCP-Protocol-Version, MCP-Session-Id, Last-Event-ID, Accept'
   expect(await preflight('content-type')).toBe(usual)
   expect(await preflight('mcp-method, a2a-version, x-other')).toBe(
-    `${usual}, Mcp-Method, Mcp-Name, A2A-Version, A2A-Extensions, X-A2A-Extensions`,
+    `${usual}, Mcp-Method, Mcp-Name, A2A-Version, A2A-Extensions, X-A2A-Extensions, Idempotency-Key`,
   )
+  expect(await preflight('idempotency-key')).toContain(', Idempotency-Key')
+})
+
+test('front door - web pages can read Idempotency-Replayed of answers at /ce', async () => {
+  const { http } = byDefault()
+  const exposed = async (path: string) =>
+    (await ask(`${http.url}${path}`, { origin: 'http://localhost:5173' }, 'POST')).headers[
+      'access-control-expose-headers'
+    ]
+  expect(await exposed('/ce/send/command')).toBe('MCP-Session-Id, MCP-Protocol-Version, Idempotency-Replayed')
+  expect(await exposed('/mcp')).toBe('MCP-Session-Id, MCP-Protocol-Version')
 })
 
 test('front door - every answer forbids browsers to guess another content type', async () => {

@@ -8,6 +8,9 @@ import type { Config } from '../config/schema.ts'
 /** Response headers of the agent protocol, which answers at `/a2a` expose. */
 const A2A_EXPOSED = ['A2A-Extensions']
 
+/** Response headers of commands and queries, which answers at `/ce` expose. */
+const CE_EXPOSED = ['Idempotency-Replayed']
+
 /** Response headers that clients in browsers need in the OAuth mode. */
 const OAUTH_EXPOSED = ['WWW-Authenticate']
 
@@ -40,7 +43,7 @@ export function corsOf({ cors, connectors }: Pick<Config, 'cors' | 'connectors'>
     const { origin } = headers
     if (origin === undefined || (oauth && url.startsWith(METADATA_PATH))) return undefined
     if (method !== 'OPTIONS') {
-      return answerHeaders(origin, url.startsWith('/a2a/') ? [...exposed, ...A2A_EXPOSED] : exposed)
+      return answerHeaders(origin, [...exposed, ...exposedAt(url)])
     }
     // A preflight that asks for a header of a protocol allows all of them.
     const all = asksFor(asked, headers['access-control-request-headers'])
@@ -53,11 +56,18 @@ export function corsOf({ cors, connectors }: Pick<Config, 'cors' | 'connectors'>
   }
 }
 
+/** Returns the response headers that only answers at this URL expose. */
+function exposedAt(url: string): readonly string[] {
+  if (url.startsWith('/a2a/')) return A2A_EXPOSED
+  return url.startsWith('/ce/') ? CE_EXPOSED : []
+}
+
 /** Returns the request headers of the enabled protocols. */
-function protocolHeaders({ mcp, a2a }: Config['connectors']): readonly string[] {
+function protocolHeaders({ mcp, a2a, ce }: Config['connectors']): readonly string[] {
   return [
     ...(mcp.enable ? ['Mcp-Method', 'Mcp-Name'] : []),
     ...(a2a.enable ? ['A2A-Version', 'A2A-Extensions', 'X-A2A-Extensions'] : []),
+    ...(ce.enable ? ['Idempotency-Key'] : []),
   ]
 }
 
