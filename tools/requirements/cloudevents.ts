@@ -25,4 +25,5 @@ export const CLOUDEVENTS = section('CE', 'docs/decisions/0007-cloudevents.md', [
   'a request for a subscriber carries brokerdeadline, until which its requester waits',
   'the position of a group of an events store exists as long as the group has a subscriber',
   'the position of a durable group of an events store is stored, and outlives its subscribers',
+  'a command or query with an Idempotency-Key reaches a responder once, and its repeats get the same answer',
 ])

@@ -21,6 +21,12 @@ export interface CeAnswer {
    * @default false
    */
   readonly rejected?: boolean
+  /**
+   * `true` if an earlier request with the same idempotency key got this answer. The answer then has the header
+   * `Idempotency-Replayed: true`.
+   * @default false
+   */
+  readonly replayed?: boolean
   /** The settlement of leased messages in the answer. */
   readonly settlement?: Settlement
 }
@@ -48,7 +54,8 @@ export class CeExchange extends HttpExchange {
     this.#onFinished = onFinished
   }
 
-  answer({ status, message, data, rejected = false, settlement }: CeAnswer, settlements: Settlements): void {
+  answer(answer: CeAnswer, settlements: Settlements): void {
+    const { status, message, data, rejected = false, replayed = false, settlement } = answer
     const refusal = typeof data === 'string' ? undefined : this.chargeLong(data)
     if (refusal !== undefined) {
       if (settlement !== undefined) settlements.settle(settlement, 'rollback')
@@ -62,10 +69,12 @@ export class CeExchange extends HttpExchange {
       return
     }
     const unsettled = settlement === undefined ? undefined : { settlements, settlement }
-    if (typeof data === 'string') this.send(status, this.#headers(), envelopeText(rejected, message, data), unsettled)
+    const headers = this.#headers()
+    if (replayed) headers['Idempotency-Replayed'] = 'true'
+    if (typeof data === 'string') this.send(status, headers, envelopeText(rejected, message, data), unsettled)
     else {
       const [head = '', tail = ''] = envelopeText(rejected, message, '\0').split('\0')
-      this.sendLong(status, this.#headers(), new TextParts().add(head).add(data).add(tail), unsettled)
+      this.sendLong(status, headers, new TextParts().add(head).add(data).add(tail), unsettled)
     }
     this.ended(rejected ? 'rejected' : 'success')
   }

@@ -1,7 +1,7 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import { checkBroker } from '@signalbox/broker-core/internal'
+import { checkBroker, IdempotencyKeys, requestLog } from '@signalbox/broker-core/internal'
 import { Surface } from '@signalbox/http-kit'
 import {
   AnswerRelay,
@@ -165,6 +165,7 @@ class CeSurface {
       settlements,
       pending,
       relay: system && new AnswerRelay(system, pending),
+      keys: system && new IdempotencyKeys(requestLog(system), options.idempotencySeconds * 1000),
       subscriptions: new Subscriptions(options.maxStreams),
       flusher: new Flusher(),
       failed,

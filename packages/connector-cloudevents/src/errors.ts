@@ -10,6 +10,11 @@ export const CE_ERRORS = {
   PARAMETER_INVALID: { status: 400, when: 'a query parameter is unknown, repeated, missing, mistyped or out of range' },
   /** `data.attribute` names the wrong attribute, if it is a single one. */
   EVENT_INVALID: { status: 400, when: 'the body or the headers are not a valid CloudEvent' },
+  /** `data.allowed` */
+  IDEMPOTENCY_KEY_INVALID: {
+    status: 400,
+    when: 'the header Idempotency-Key is not a valid key, or the server keeps no keys',
+  },
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
   ORIGIN_REFUSED: { status: 403, when: "the browser's origin is not trusted" },
   REQUEST_UNKNOWN: { status: 404, when: 'no request with this request_id waits for an answer of this caller' },
@@ -17,11 +22,16 @@ export const CE_ERRORS = {
     status: 405,
     when: 'the path does not support the method; the header Allow names the supported one',
   },
+  OUTCOME_UNKNOWN: {
+    status: 409,
+    when: 'a request with this idempotency key may have been executed, and its answer is not known; it is not sent again',
+  },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },
   MEDIA_TYPE_UNSUPPORTED: {
     status: 415,
     when: 'the request has no CloudEvents media type and no ce-specversion header, or it has a Content-Encoding',
   },
+  IDEMPOTENCY_KEY_REUSED: { status: 422, when: 'the idempotency key belongs to a request with another event' },
   /**
    * `data.limit` names the limit: see docs/reference/limits.md. `Retry-After` gives the time until the next attempt.
    */

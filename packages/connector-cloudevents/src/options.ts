@@ -80,10 +80,17 @@ export interface CeConnectorOptions extends ConnectorOptions {
   readonly slowConsumerMs?: number
   /**
    * The handle for the broker's own channels, from `createBroker`. With it, every node of the broker accepts a
-   * subscriber's answer to a command or query; without it, only the node with the subscriber's stream does.
+   * subscriber's answer to a command or query; without it, only the node with the subscriber's stream does. Commands
+   * and queries with the header `Idempotency-Key` need it.
    * @default none
    */
   readonly system?: BrokerHandle
+  /**
+   * Time for which the key and the answer of a command or query with the header `Idempotency-Key` are kept, in
+   * seconds; at least 1.
+   * @default 86400
+   */
+  readonly idempotencySeconds?: number
   /** Webhook subscriptions at `/ce/subscriptions`. @default none: the path is unknown */
   readonly push?: PushSubscriptions | undefined
   /** Callbacks for metrics and logs. @default none */
@@ -107,6 +114,7 @@ const OPTIONS = {
   maxBufferedBytes: { type: 'number', default: 1_048_576, min: 1, max: Number.MAX_SAFE_INTEGER },
   slowConsumerMs: { type: 'number', default: 30_000, min: 0 },
   system: { type: 'object' },
+  idempotencySeconds: { type: 'number', default: 86_400, min: 1 },
   push: { type: 'object' },
   hooks: { type: 'object', default: HOOKS },
 } as const satisfies OptionRules<CeConnectorOptions>

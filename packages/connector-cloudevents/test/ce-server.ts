@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import type { AddressInfo } from 'node:net'
 
 import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle } from '@signalbox/broker-core'
 import { mcpConnector } from '@signalbox/connector-mcp/fastify'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { abuseProtection, EndpointPolicy, openWebhooks } from '@signalbox/webhooks'
@@ -50,12 +50,17 @@ export async function openCe(
     readonly relays?: boolean
     /** Opens webhooks for `/ce/subscriptions`, whose endpoints may be on loopback. */
     readonly webhooks?: boolean
+    /** The folder of the engine. @default a new one */
+    readonly folder?: string
+    /** The policy of the broker. @default everything is allowed */
+    readonly authorization?: Authorization
   } = {},
 ): Promise<CeServer> {
-  const engine = await openEmbeddedEngine({ path: testFolder() })
-  const { broker, system } = createBroker(engine)
+  const { folder = testFolder(), authorization, ...settings } = options
+  const engine = await openEmbeddedEngine({ path: folder })
+  const { broker, system } = createBroker(engine, authorization === undefined ? {} : { authorization })
   const app = Fastify({ forceCloseConnections: true })
-  const { relays = false, webhooks: pushes = false, ...own } = options
+  const { relays = false, webhooks: pushes = false, ...own } = settings
   const webhooks = pushes ? await openPush(broker, system) : undefined
   const connector = ceConnector(broker, {
     settleGraceMs: 50,

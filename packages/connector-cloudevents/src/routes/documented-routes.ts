@@ -9,7 +9,7 @@ import type { CeRoute } from './route.ts'
 /** The routes below `/ce`, for an OpenAPI document. */
 export const EVENT_ROUTES: readonly DocumentedRoute[] = CE_ROUTES.map(eventRoute)
 
-function eventRoute({ name, method, summary, input: query, body, output: answer }: CeRoute): DocumentedRoute {
+function eventRoute({ name, method, summary, headers, input: query, body, output: answer }: CeRoute): DocumentedRoute {
   const done: DocumentedRoute['responses'] =
     answer === undefined
       ? { 200: { description: 'A stream of CloudEvents.', mediaType: 'text/event-stream', schema: Type.String() } }
@@ -26,6 +26,7 @@ function eventRoute({ name, method, summary, input: query, body, output: answer 
     tag: 'CloudEvents',
     summary,
     query,
+    headers,
     responses: {
       ...done,
       '4XX': { description: 'The request is invalid or not allowed.', schema: ErrorAnswerSchema },

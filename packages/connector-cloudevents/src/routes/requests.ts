@@ -1,5 +1,3 @@
-import { randomUUID } from 'node:crypto'
-
 import { decodeText } from '@signalbox/broker-core'
 import type { Reply, RequestType } from '@signalbox/broker-core'
 import { readJson } from '@signalbox/http-kit/internal'
@@ -12,7 +10,9 @@ import { MAX_TIMEOUT_SECONDS } from '../options.ts'
 import { ANSWERS } from './answers.ts'
 import { defineCeRoute, eventChannel, STRICT } from './route.ts'
 import type { CeRouteCall } from './route.ts'
-import { addressAll } from './send.ts'
+import { addressAll, assertSendable } from './send.ts'
+import { eventDigest, idempotencyKeyOf, KEY_HEADERS, newStamp, sendOnce } from './send-once.ts'
+import type { EventStamp } from './send-once.ts'
 
 function requestQuery() {
   return Type.Object(
@@ -36,6 +36,7 @@ export const sendCommand = defineCeRoute({
   method: 'POST',
   summary: 'Sends a command and waits until a responder has executed or rejected it.',
   body: 'event',
+  headers: KEY_HEADERS,
   needs: { action: 'send', types: ['commands'] },
   input: requestQuery(),
   run: (query, call) =>
@@ -51,40 +52,61 @@ export const sendQuery = defineCeRoute({
   method: 'POST',
   summary: 'Sends a query and returns the reply of a responder, as a CloudEvent.',
   body: 'event',
+  headers: KEY_HEADERS,
   needs: { action: 'send', types: ['queries'] },
   input: requestQuery(),
   run: (query, call) =>
-    request('queries', query, call, 200, ({ channel, reply }) => ({
+    request('queries', query, call, 200, ({ channel, reply, stamp = newStamp() }) => ({
       message: 'query answered',
-      data: longEventText('queries', {
-        ...reply,
-        channel,
-        id: randomUUID(),
-        clientId: '',
-        timestamp: Date.now(),
-      }).text,
+      data: longEventText('queries', { ...reply, ...stamp, channel, clientId: '' }).text,
     })),
 })
+
+/** The reply to a request, and the stamp of the event that it becomes, if it has one already. */
+interface Answered {
+  readonly channel: string
+  readonly reply: Reply
+  readonly stamp?: EventStamp
+}
 
 async function request(
   type: RequestType,
   { channel: fallback, timeout }: { readonly channel?: string; readonly timeout?: number },
-  { broker, events, signal, environment }: CeRouteCall,
+  { broker, events, exchange, signal, environment }: CeRouteCall,
   status: number,
-  answered: (answer: { channel: string; reply: Reply }) => Pick<CeAnswer, 'message' | 'data'>,
+  executed: (answered: Answered) => Pick<CeAnswer, 'message' | 'data'>,
 ): Promise<CeAnswer> {
+  const { keys, options } = environment
+  const key = idempotencyKeyOf(exchange.request, keys !== undefined)
   const [addressed] = addressAll(type, broker, events, fallback)
   if (addressed === undefined) throw new CeError('EVENT_INVALID', 'invalid CloudEvent: the request has no event')
   const { channel, message } = addressed
-  const timeoutMs = Math.ceil((timeout ?? environment.options.timeoutSeconds) * 1000)
-  const reply = await broker[type].send(channel, message, { timeoutMs, signal })
-  if (reply.executed) return { status, ...answered({ channel, reply }) }
-  return {
-    status,
-    rejected: true,
-    message: `rejected by the subscriber: ${reply.error}`,
-    data: JSON.stringify({ channel, executed: false, error: reply.error }),
+  const timeoutMs = Math.ceil((timeout ?? options.timeoutSeconds) * 1000)
+  const answer = (answered: Answered): CeAnswer => {
+    if (answered.reply.executed) return { status, ...executed(answered) }
+    const { error } = answered.reply
+    return {
+      status,
+      rejected: true,
+      message: `rejected by the subscriber: ${error}`,
+      data: JSON.stringify({ channel, executed: false, error }),
+    }
   }
+  if (key === undefined || keys === undefined) {
+    return answer({ channel, reply: await broker[type].send(channel, message, { timeoutMs, signal }) })
+  }
+  // First, so that a caller without permission learns nothing about keys.
+  assertSendable(type, broker, channel)
+  const { reply, stamp, replayed } = await sendOnce({
+    keys,
+    request: { kind: type, target: channel, callerId: broker.caller.clientId, key, digest: eventDigest(message) },
+    timeoutMs,
+    signal,
+    // A request that a responder received continues without its client, which may ask for the answer again.
+    send: (leftMs) => broker[type].send(channel, message, { timeoutMs: leftMs, callerGone: signal }),
+    failed: (error) => environment.failed(error, exchange.request),
+  })
+  return { ...answer({ channel, reply, stamp }), replayed }
 }
 
 export const sendResponse = defineCeRoute({

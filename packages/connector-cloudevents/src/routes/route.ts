@@ -1,4 +1,5 @@
 import type { BrokerHandle, PolicyAction, ResourceType } from '@signalbox/broker-core'
+import type { IdempotencyKeys } from '@signalbox/broker-core/internal'
 import { defineOperation, queryForm } from '@signalbox/http-kit/internal'
 import type { HttpRequest, Identity, Settlements } from '@signalbox/http-kit'
 import type { AnswerRelay, OperationSource, PendingRequests } from '@signalbox/http-kit/internal'
@@ -20,6 +21,8 @@ export interface CeEnvironment {
   readonly pending: PendingRequests
   /** Forwards answers between nodes; `undefined` if answers are accepted at this node only. */
   readonly relay: AnswerRelay | undefined
+  /** The keys of commands and queries that run once; `undefined` if none are kept. */
+  readonly keys: IdempotencyKeys | undefined
   readonly subscriptions: Subscriptions
   readonly flusher: Flusher
   /** Reports a failure that no client sees, for the log. */
@@ -47,6 +50,8 @@ interface RouteSource<Query extends TObject> extends OperationSource<Query, Docu
   readonly method: 'GET' | 'POST'
   /** The content of the body: ignored, one event, or events in any mode, batches included. */
   readonly body: 'ignored' | 'event' | 'events'
+  /** The schemas of the headers that the route reads, by their names, for the documentation. @default none */
+  readonly headers?: TObject | undefined
   /** The permission that a caller needs on some channel for the route to be useful. @default none */
   readonly needs?:
     | { readonly action: PolicyAction; readonly types: readonly [ResourceType, ...ResourceType[]] }
@@ -69,12 +74,13 @@ export type PreparedCall = (call: CeRouteCall) => Promise<CeAnswer | undefined>
 
 /** Makes a route from its declaration. */
 export function defineCeRoute<Query extends TObject>(source: RouteSource<Query>): CeRoute {
-  const { body, endsAtShutdown = false, input, method, needs } = source
+  const { body, endsAtShutdown = false, headers, input, method, needs } = source
   const operation = defineOperation(QUERY, source)
   return {
     ...operation,
     method,
     body,
+    headers,
     needs,
     endsAtShutdown,
     input: Type.Object({ ...input.properties, ...ignoredParametersOf(input) }, STRICT),

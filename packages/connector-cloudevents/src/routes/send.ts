@@ -168,7 +168,8 @@ export function addressAll(
   })
 }
 
-function assertSendable(type: ChannelType, broker: BrokerHandle, channel: string): void {
+/** @throws BrokerError CHANNEL_RESERVED, CHANNEL_INVALID, FORBIDDEN */
+export function assertSendable(type: ChannelType, broker: BrokerHandle, channel: string): void {
   assertNotReserved(channel)
   assertChannelName(channel)
   broker.authorize('send', type, channel)
