@@ -102,6 +102,28 @@ describe.skipIf(NATS_SERVER === undefined)('messages across nodes', () => {
     expect(await refused).toMatchObject({ is_error: true, message: 'rejected by the subscriber: sold out' })
   })
 
+  test('CL-11, CE-25 - a query with a key is sent once, and its repeats at other nodes get the same answer', async () => {
+    const [one, two, three] = await serveNodes(3)
+    const stream = await SseClient.open(`${three!.http.url}/ce/subscribe/queries?channel=prices`)
+    const ask = async (node: typeof one) => {
+      const response = await fetch(`${node!.http.url}/ce/send/query?channel=prices`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/cloudevents+json', 'idempotency-key': 'k' },
+        body: JSON.stringify({ specversion: '1.0', id: randomUUID(), source: '/test', type: 'test' }),
+      })
+      const replayed = response.headers.get('idempotency-replayed') === 'true'
+      return { status: response.status, text: await response.text(), replayed }
+    }
+    const first = ask(one)
+    const { brokerrequestid: id } = (await stream.next()).json
+    const during = ask(two)
+    expect(await post(one!.http.url, `send/response?request_id=${id}`, { data: 'gold' })).toMatchObject({ status: 202 })
+    const { status, text } = await first
+    expect(status).toBe(200)
+    for (const repeat of [during, ask(three)]) expect(await repeat).toEqual({ status, text, replayed: true })
+    expect(stream.waiting).toEqual([])
+  })
+
   test('CL-13, CE-11 - an answer to a request that no node knows is refused at once', async () => {
     const [one, two] = await serveNodes(3)
     const stream = await SseClient.open(`${one!.http.url}/ce/subscribe/queries?channel=prices`)
