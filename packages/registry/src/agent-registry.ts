@@ -7,9 +7,10 @@ import { OutboundConnections } from '@signalbox/http-kit/internal'
 import { AgentAddressPolicy } from './agent-addresses.ts'
 import type { RegistrationName } from './agent-instances.ts'
 import { instancesAfter, namedInstance, namesWhole, withoutInstances } from './agent-instances.ts'
+import type { InstanceRecord } from './card/agent-instance.ts'
 import { isInstanceId } from './card/agent-instance.ts'
 import { AgentWrites, mayAct, notFound, requireFree, requireOwner } from './agent-writes.ts'
-import type { AgentCard, StoredCard } from './card/agent-card.ts'
+import type { AgentCard, StoredCard, SubmittedCard } from './card/agent-card.ts'
 import { isAgentId } from './card/agent-card.ts'
 import type { AddressCheck } from './card/validate-card.ts'
 import { invalidCard, validateCard } from './card/validate-card.ts'
@@ -19,10 +20,11 @@ import { takeCredentials } from './credentials/agent-credentials.ts'
 import type { AgentShares, CardMemory, MaxAgents } from './directory/agent-limits.ts'
 import { accountOf, agentShares } from './directory/agent-limits.ts'
 import type { HeldIds } from './directory/liveness.ts'
+import type { ParkedAgents } from './directory/parked-agents.ts'
 import { Liveness } from './directory/liveness.ts'
 import type { LocalDirectory } from './directory/local-directory.ts'
 import { AgentEntry, clockOf } from './directory/local-directory.ts'
-import type { ProbeResult } from './discovery/discovery-entry.ts'
+import type { AgentRecord, ProbeResult } from './discovery/discovery-entry.ts'
 import { isHeld, recordEntry, storedForm, tombstone } from './discovery/discovery-entry.ts'
 import { DiscoveryLog } from './discovery/discovery-log.ts'
 import { RegistryError } from './errors.ts'
@@ -54,9 +56,11 @@ export class AgentRegistry implements AsyncDisposable {
   readonly #cards: CardMemory
   readonly #shares: AgentShares
   readonly #held: HeldIds
+  readonly #parked: ParkedAgents
   readonly #liveness: Liveness
   readonly #policy: AgentAddressPolicy
   readonly #maxInstances: number
+  readonly #logs: 'auto' | 'off'
   readonly #reports: RegistryReports
   readonly #writes: AgentWrites
   readonly #upkeep: Upkeep
@@ -81,14 +85,17 @@ export class AgentRegistry implements AsyncDisposable {
   private constructor(system: BrokerHandle, options: RegistryOptions) {
     const { agentTtlSeconds = 300, maxAgents = 0, maxAgentsOf = agentShares(maxAgents) } = options
     const { idHoldSeconds = 86_400, maxInstances = 32, addressPolicy = new AgentAddressPolicy(), hooks = {} } = options
-    if (!(idHoldSeconds >= 0)) {
-      throw new RangeError(`idHoldSeconds is ${idHoldSeconds}; it must be a number of at least 0`)
+    const { parkSeconds = 604_800, log = 'auto' } = options
+    for (const [name, value] of Object.entries({ idHoldSeconds, parkSeconds })) {
+      if (!(value >= 0)) throw new RangeError(`${name} is ${value}; it must be a number of at least 0`)
     }
     if (!Number.isSafeInteger(maxInstances) || maxInstances < 1) {
       throw new RangeError(`maxInstances is ${maxInstances}; it must be a whole number of at least 1`)
     }
     this.#maxInstances = maxInstances
+    this.#logs = log
     const holdMs = idHoldSeconds * 1000
+    const parkMs = log === 'off' ? 0 : parkSeconds * 1000
     this.#policy = addressPolicy
     this.#reports = new RegistryReports(hooks)
     this.#liveness = new Liveness(agentTtlSeconds, {
@@ -110,16 +117,21 @@ export class AgentRegistry implements AsyncDisposable {
       maxAgentsOf,
       maxCardMemoryBytes: options.maxCardMemoryBytes,
       holdMs,
+      parkMs,
       liveness: this.#liveness,
       reports: this.#reports,
       withdraw: (agentId, sequence) => {
         this.#upkeep.withdraw(agentId, sequence).catch((error: unknown) => this.#reports.failed(error))
+      },
+      endParking: (agentIds) => {
+        this.#upkeep.endParking(agentIds).catch((error: unknown) => this.#reports.failed(error))
       },
     })
     this.#directory = state.directory
     this.#limit = state.limit
     this.#shares = state.shares
     this.#held = state.held
+    this.#parked = state.parked
     this.#cards = state.cards
     this.#connections = options.connections ?? new OutboundConnections({ tlsSkipVerify: false, addressPolicy })
     this.authorization = new AgentAuthorization({
@@ -144,6 +156,7 @@ export class AgentRegistry implements AsyncDisposable {
     })
     this.#upkeep = new Upkeep({
       holdMs,
+      parkMs,
       log: this.#log,
       directory: state.directory,
       liveness: this.#liveness,
@@ -237,7 +250,7 @@ export class AgentRegistry implements AsyncDisposable {
     return this.#counted('register', named, caller, async () => {
       const { card: plain, credentials } = takeCredentials(card)
       const check: AddressCheck = (url) => this.#policy.check(url, accountOf(caller))
-      const submitted = await validateCard(plain, check)
+      const submitted = await validateCard(plain, check, this.#logs)
       await checkTokenUrl(credentials, check)
       const { agent_id: agentId } = submitted
       const reservation = this.#limit.reserve(agentId)
@@ -254,7 +267,7 @@ export class AgentRegistry implements AsyncDisposable {
           const { registered_by = caller.clientId, registered_at = timestamp(now) } = record?.card ?? {}
           const stored: StoredCard = { ...submitted, registered_by, registered_at }
           const { since, account = accountOf(caller) } = record ?? {}
-          const instances = instancesAfter(submitted, record?.instances ?? [], now, this.#maxInstances)
+          const instances = instancesAfter(submitted, livingInstances(submitted, record), now, this.#maxInstances)
           const sealed = this.authorization.sealed(stored, credentials, record)
           memory.take(account, storedForm(stored, instances))
           const entry = {
@@ -305,7 +318,7 @@ export class AgentRegistry implements AsyncDisposable {
   }
 
   /**
-   * Records that an agent, or one instance of it, is alive.
+   * Records that an agent, or one instance of it, is alive. Ends its parking.
    * @param name The registration that is alive. @default the last one, whose url the card shows
    * @throws RegistryError AGENT_NOT_FOUND, INSTANCE_NOT_FOUND, AGENT_OWNED, SHUTTING_DOWN
    * @throws BrokerError ENGINE_UNAVAILABLE
@@ -314,14 +327,15 @@ export class AgentRegistry implements AsyncDisposable {
     return this.#counted('heartbeat', { agentId, ...name }, caller, async () => {
       const atMs = Date.now()
       const known = this.#directory.get(agentId)
-      if (known !== undefined && mayAct(known.stored, caller)) {
+      if (known?.parked === false && mayAct(known.stored, caller)) {
         const clock = clockOfName(known, name)
         if (clock !== undefined) {
           known.seen(atMs, clock)
           if (!this.#liveness.heard(agentId, clock)) return
         }
       }
-      await this.#writes.replicate(agentId, { caller, name, atMs })
+      const sequence = await this.#writes.replicate(agentId, { caller, name, atMs })
+      if (known?.parked === true) await this.#log.applied(sequence)
     })
   }
 
@@ -344,6 +358,7 @@ export class AgentRegistry implements AsyncDisposable {
   close(): Promise<void> {
     this.#liveness.close()
     this.#held.close()
+    this.#parked.close()
     this.#upkeep.close()
     this.#probes.close()
     void this.#connections.close()
@@ -373,6 +388,17 @@ export class AgentRegistry implements AsyncDisposable {
       return call()
     })
   }
+}
+
+/** Returns the instances that a registration keeps. The instances of a parked agent have expired. */
+function livingInstances(
+  { instance_id }: SubmittedCard,
+  record: Pick<AgentRecord, 'instances' | 'parkedMs'> | undefined,
+): readonly InstanceRecord[] {
+  if (record === undefined) return []
+  return record.parkedMs === undefined
+    ? record.instances
+    : record.instances.filter((one) => one.instance_id === instance_id)
 }
 
 /** Refuses a token endpoint that the broker may not call. @throws RegistryError CARD_INVALID */

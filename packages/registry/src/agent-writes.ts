@@ -52,12 +52,13 @@ export class AgentWrites {
   }
 
   /**
-   * Writes the times of the last heartbeats of the agent and its instances to the log.
+   * Writes the times of the last heartbeats of the agent and its instances to the log. A heartbeat ends the parking.
    * @param beat A heartbeat to be written too, if its caller may act on the agent
+   * @returns the sequence of the entry
    */
-  async replicate(agentId: string, beat?: Heartbeat): Promise<void> {
+  async replicate(agentId: string, beat?: Heartbeat): Promise<number> {
     try {
-      await this.write(agentId, (record) => {
+      const { sequence } = await this.write(agentId, (record) => {
         if (record === undefined) throw notFound(agentId)
         if (beat !== undefined) requireOwner(record.card, beat.caller)
         const known = this.#directory.get(agentId)
@@ -66,8 +67,11 @@ export class AgentWrites {
           const clock = clockOf(record, instanceId)
           return Math.max(known?.heardMs(clock) ?? 0, beat !== undefined && clock === beating ? beat.atMs : 0)
         })
-        return { entry: recordEntry(later), written: undefined }
+        // The node that parked the agent did not know of a later heartbeat on this one.
+        const alive = beat !== undefined || later.lastSeenMs > record.lastSeenMs
+        return { entry: recordEntry(alive ? { ...later, parkedMs: undefined } : later), written: undefined }
       })
+      return sequence
     } catch (error) {
       if (!(error instanceof RegistryError)) this.#liveness.replicationFailed(agentId)
       throw error
@@ -89,7 +93,10 @@ export function notFound(agentId: string): RegistryError {
 }
 
 /** Returns true when the caller may change or remove the agent: its owner may, and an Admin. */
-export function mayAct({ registered_by: owner }: StoredCard, { clientId, admin = false }: RegistryCaller): boolean {
+export function mayAct(
+  { registered_by: owner }: Pick<StoredCard, 'registered_by'>,
+  { clientId, admin = false }: RegistryCaller,
+): boolean {
   return admin || owner === clientId
 }
 
@@ -113,7 +120,7 @@ export function requireFree(
  * Throws when the agent belongs to another principal, and the caller is no Admin.
  * @throws RegistryError AGENT_OWNED
  */
-export function requireOwner(card: StoredCard, caller: RegistryCaller): void {
+export function requireOwner(card: Pick<StoredCard, 'agent_id' | 'registered_by'>, caller: RegistryCaller): void {
   if (mayAct(card, caller)) return
   const text = `the agent ${JSON.stringify(card.agent_id)} belongs to another principal; choose another agent_id`
   throw new RegistryError('AGENT_OWNED', text)

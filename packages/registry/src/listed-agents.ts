@@ -75,7 +75,8 @@ export class ListedAgents implements AsyncDisposable {
     const entries = this.#entries
     const wanted = new Set(entries.map(urlOf))
     const owned = this.#registry.list().filter(({ registered_by: owner }) => owner === OPERATOR.clientId)
-    const known = new Set(owned.map(urlOf))
+    // A parked agent has expired.
+    const known = new Set(owned.filter(({ offline }) => offline !== true).map(urlOf))
     for (const card of owned) {
       if (wanted.has(urlOf(card)) || this.#closed.signal.aborted) continue
       this.#done.delete(urlOf(card))

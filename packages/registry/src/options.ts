@@ -5,14 +5,14 @@ import type { AgentCard } from './card/agent-card.ts'
 import type { OperatorCredentialsOf } from './credentials/agent-authorization.ts'
 
 /** The operations that the registry counts. */
-export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expire'
+export type RegistryOperation = 'register' | 'deregister' | 'heartbeat' | 'expire' | 'park'
 
 export interface OperationDetail {
   /** Absent when the call named no valid agent_id. */
   readonly agentId?: string | undefined
   /** Absent when the call named no instance. */
   readonly instanceId?: string | undefined
-  /** The ClientID of the caller; absent on `expire`. */
+  /** The ClientID of the caller; absent on `expire` and `park`. */
   readonly clientId?: string
   /** The caller's network address; absent when the caller had none. */
   readonly address?: string | undefined
@@ -29,7 +29,7 @@ export interface AgentLimitEvent {
 
 /** Called synchronously by the registry, so they must be quick. Their errors are dropped. */
 export interface RegistryHooks {
-  /** Called when a call ended, or this node expired an agent. */
+  /** Called when a call ended, or this node expired or parked an agent. */
   operation?(op: RegistryOperation, status: 'success' | 'error', detail: OperationDetail): void
   /** Called when a registration was refused because its caller owns the maximum number of agents. */
   limited?(event: AgentLimitEvent): void
@@ -51,6 +51,17 @@ export interface RegistryOptions {
    * @default 86400
    */
   readonly idHoldSeconds?: number
+  /**
+   * The time for which an expired agent with an inbox stays registered as `offline`, in seconds; 0 removes it when it
+   * expires.
+   * @default 604800
+   */
+  readonly parkSeconds?: number
+  /**
+   * `off`: the server keeps no log of agents, so cards with `a2a.durable`, `a2a.pull` or `a2a.offline` of `queue` are
+   * refused, and no agent is parked. @default 'auto'
+   */
+  readonly log?: 'auto' | 'off'
   /** The maximum number of registered agents in the whole cluster; 0 means no limit. @default 0 */
   readonly maxAgents?: number
   /** The maximum number of instances of one agent, 1 or more. @default 32 */
@@ -102,7 +113,8 @@ export interface RegistryCaller {
 /** A change of the registry, made on any node. */
 export interface RegistryChange {
   /**
-   * `updated` means registered again with a card, or that an instance came or left. Heartbeats cause no change.
+   * `updated` means registered again with a card, that an instance came or left, or that the agent was parked or came
+   * back. Other heartbeats cause no change.
    */
   readonly kind: 'registered' | 'updated' | 'removed'
   readonly agentId: string

@@ -4,6 +4,7 @@ import { AgentShares, CardMemory, MaxAgents } from './directory/agent-limits.ts'
 import type { Liveness } from './directory/liveness.ts'
 import { HeldIds } from './directory/liveness.ts'
 import { AgentEntry, LocalDirectory } from './directory/local-directory.ts'
+import { ParkedAgents } from './directory/parked-agents.ts'
 import type { AgentRecord, DiscoveryEntry } from './discovery/discovery-entry.ts'
 import { storedForm } from './discovery/discovery-entry.ts'
 import type { DiscoverySink } from './discovery/discovery-log.ts'
@@ -20,11 +21,15 @@ interface StateContext {
   readonly maxCardMemoryBytes: number | undefined
   /** The time for which ids of expired agents are held, in milliseconds. */
   readonly holdMs: number
+  /** The time for which agents with an inbox are parked, in milliseconds. */
+  readonly parkMs: number
   readonly liveness: Liveness
   readonly reports: RegistryReports
   readonly probes: Pick<CardProbes, 'applied' | 'removed'>
   /** Called to remove an entry: its registration exceeds MaxAgents, or the hold of its id is over. */
   readonly withdraw: (agentId: string, sequence: number) => void
+  /** Called to remove agents that were parked for {@link parkMs}. */
+  readonly endParking: (agentIds: readonly string[]) => void
 }
 
 /**
@@ -37,6 +42,7 @@ export class RegistryState implements DiscoverySink {
   readonly shares: AgentShares
   readonly held: HeldIds
   readonly cards: CardMemory
+  readonly parked: ParkedAgents
   readonly #context: StateContext
 
   constructor(context: StateContext) {
@@ -44,6 +50,7 @@ export class RegistryState implements DiscoverySink {
     const { maxAgentsOf, reports } = context
     this.shares = new AgentShares({ maxAgentsOf, limited: (account) => reports.limited(account) })
     this.cards = new CardMemory(context.maxCardMemoryBytes)
+    this.parked = new ParkedAgents((agentIds) => context.endParking(agentIds))
     this.held = new HeldIds(context.holdMs, (agentId, sequence) => context.withdraw(agentId, sequence))
     this.#context = context
   }
@@ -76,7 +83,7 @@ export class RegistryState implements DiscoverySink {
     if (before === undefined) {
       reports.changed({ kind: 'registered', agentId, card: entry.card })
       if (live && this.limit.exceededBy(agentId, sequence)) withdraw(agentId, sequence)
-    } else if (before.record.revision !== record.revision) {
+    } else if (before.record.revision !== record.revision || before.parked !== entry.parked) {
       reports.changed({ kind: 'updated', agentId, card: entry.card })
     }
   }
@@ -94,11 +101,22 @@ export class RegistryState implements DiscoverySink {
     this.#context.reports.failed(error)
   }
 
-  /** Restarts the clocks for which the entry has a newer time. Stops the clocks of removed instances. */
+  /**
+   * Restarts the clocks for which the entry has a newer time. Stops the clocks of removed instances. A parked agent has
+   * no clock; it is removed when its parking time is over.
+   */
   #setClocks(entry: AgentEntry, before: AgentEntry | undefined, live: boolean): void {
-    const { liveness } = this.#context
+    const { liveness, parkMs } = this.#context
+    const { card, parkedMs } = entry.record
     for (const clock of before?.clocks ?? []) if (entry.heardMs(clock) === undefined) liveness.stop(clock)
+    if (parkedMs !== undefined) {
+      for (const clock of entry.clocks) liveness.stop(clock)
+      this.parked.set(card.agent_id, parkedMs + parkMs)
+      return
+    }
+    this.parked.delete(card.agent_id)
     for (const clock of entry.clocks) {
+      if (before?.parked === true) liveness.restart(clock)
       // After the history was read, the expiry of every agent restarts, including agents that this node knew
       // before (R5).
       if (!live || (entry.heardMs(clock) ?? 0) > (before?.heardMs(clock) ?? -1)) liveness.restart(clock)
@@ -108,6 +126,7 @@ export class RegistryState implements DiscoverySink {
   #remove(agentId: string): void {
     const { liveness, reports } = this.#context
     this.limit.forget(agentId)
+    this.parked.delete(agentId)
     for (const clock of this.directory.get(agentId)?.clocks ?? []) liveness.stop(clock)
     liveness.forget(agentId)
     this.#context.probes.removed(agentId)

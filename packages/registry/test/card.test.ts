@@ -3,7 +3,7 @@ import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
 import { MAX_CARD_BYTES, validateCard } from '../src/card/validate-card.ts'
-import { agentOptions, RegistryError } from '../src/index.ts'
+import { agentOptions, isParkable, RegistryError } from '../src/index.ts'
 import { ALICE, card, openBench } from './registry-bench.ts'
 
 const anywhere = async (): Promise<undefined> => undefined
@@ -142,7 +142,10 @@ test('AGENT-6 - card: skills have id and name, optionally description and tags, 
 
 test('AGENT-9, R2 - card: missing fields get defaults, unknown ones are kept, those that the server sets are ignored', async () => {
   const given = JSON.parse('{"agent_id":"a1","name":"A","url":"http://a","x":{"y":[null]},"__proto__":{"z":1}}')
-  const checked = await validateCard({ ...given, registered_by: 7, registered_at: 'never', last_seen: [] }, anywhere)
+  const checked = await validateCard(
+    { ...given, registered_by: 7, registered_at: 'never', last_seen: [], offline: 1 },
+    anywhere,
+  )
   expect(JSON.parse(JSON.stringify(checked))).toEqual({ ...given, protocolVersions: ['1.0'] })
   expect(Object.hasOwn(checked, '__proto__')).toBe(true)
   expect(await validateCard(with_({ protocolVersions: ['0.3'] }), anywhere)).toMatchObject({
@@ -327,7 +330,7 @@ test('options - another value is refused with its field and the allowed values',
   expect(await problems({ wire: '2.0', v03: 'no', wires: '1.0' })).toEqual([
     ['a2a.wire', '1.0, 0.3 or auto'],
     ['a2a.v03', 'true or false'],
-    ['a2a', 'an object with wire, v03, credentials and liveness alone'],
+    ['a2a', 'an object with wire, v03, credentials, liveness, durable, offline, pull and queue alone'],
   ])
   for (const a2a of [null, [], 'auto', 7]) expect(await problems(a2a)).toEqual([['a2a', 'an object']])
 })
@@ -337,11 +340,87 @@ test('options - credentials beside a2a are refused without being shown: everybod
   await expect(refusal).rejects.toThrow(/^((?!secret-1).)*it must be in a2a, as a2a\.credentials((?!secret-1).)*$/)
 })
 
+const QUEUE = { ttlSeconds: 604_800, maxMessages: 1_000, maxPerCaller: 100, maxAttempts: 5 }
+const DEFAULTS = {
+  wire: 'auto',
+  v03: true,
+  credentials: undefined,
+  liveness: 'heartbeat',
+  durable: false,
+  offline: 'refuse',
+  pull: false,
+  queue: QUEUE,
+}
+
 test('options - a card without them, or with values of an earlier version, has the defaults', () => {
-  for (const a2a of [undefined, null, 'x', {}, { wire: '9', v03: 'no' }]) {
-    expect(agentOptions({ a2a })).toEqual({ wire: 'auto', v03: true, liveness: 'heartbeat' })
+  const early = { wire: '9', v03: 'no', durable: 1, offline: 'keep', pull: 'yes', queue: { ttl_seconds: 0 } }
+  for (const a2a of [undefined, null, 'x', {}, early]) expect(agentOptions({ a2a })).toEqual(DEFAULTS)
+  expect(agentOptions({ a2a: { wire: '0.3', v03: false } })).toEqual({ ...DEFAULTS, wire: '0.3', v03: false })
+})
+
+test('options - agents with an inbox are durable, and the bounds of the inbox have defaults', () => {
+  expect(agentOptions({ a2a: { durable: true } })).toEqual({ ...DEFAULTS, durable: true })
+  expect(agentOptions({ url: 'http://a', a2a: { offline: 'queue' } })).toMatchObject({
+    durable: true,
+    offline: 'queue',
+  })
+  expect(agentOptions({ a2a: { pull: true, durable: false } })).toMatchObject({ durable: true, pull: true })
+  // An earlier version registered any options: an agent with a url is called.
+  expect(agentOptions({ url: 'http://a', a2a: { pull: true } })).toEqual(DEFAULTS)
+  const queue = { ttl_seconds: 60, max_messages: 1e9, max_per_caller: 1.5, max_attempts: 1 }
+  expect(agentOptions({ a2a: { pull: true, queue } }).queue).toEqual({ ...QUEUE, ttlSeconds: 60, maxAttempts: 1 })
+  const parkable = [{ pull: true }, { offline: 'queue' }, { durable: true }, { offline: 'refuse' }, undefined]
+  expect(parkable.map((a2a) => isParkable({ a2a }))).toEqual([true, true, false, false, false])
+})
+
+test('options - durable, offline, pull and queue are refused with other values, and the problem names the allowed ones', async () => {
+  expect(await problems({ durable: 'yes', offline: 'keep', pull: 1, queue: [] })).toEqual([
+    ['a2a.durable', 'true or false'],
+    ['a2a.offline', 'refuse or queue'],
+    ['a2a.pull', 'true or false'],
+    ['a2a.queue', 'an object'],
+  ])
+  const queue = { ttl_seconds: 0, max_messages: 100_001, max_per_caller: '5', max_attempts: 1.5, max_size: 1 }
+  expect(await problems({ offline: 'queue', queue })).toEqual([
+    ['a2a.queue.ttl_seconds', 'a whole number from 1 to 31536000'],
+    ['a2a.queue.max_messages', 'a whole number from 1 to 100000'],
+    ['a2a.queue.max_per_caller', 'a whole number from 1 to 100000'],
+    ['a2a.queue.max_attempts', 'a whole number from 1 to 100'],
+    ['a2a.queue', 'an object with ttl_seconds, max_messages, max_per_caller, max_attempts alone'],
+  ])
+  const most = { ttl_seconds: 31_536_000, max_messages: 100_000, max_per_caller: 100_000, max_attempts: 100 }
+  expect(await problems({ offline: 'queue', queue: most })).toEqual([])
+  const absent = [['a2a.queue', 'absent unless a2a.pull is true or a2a.offline is queue']]
+  expect(await problems({ queue: {} })).toEqual(absent)
+  expect(await problems({ durable: true, offline: 'refuse', queue: {} })).toEqual(absent)
+})
+
+test('options - a pull agent has no address, no instances, no probes, and no second inbox', async () => {
+  const { url: _none, ...pull } = card('a1', { a2a: { pull: true, queue: { max_attempts: 1 } } })
+  expect(await refused(pull)).toEqual([])
+  const a2a = { pull: true, liveness: 'probe', offline: 'queue' }
+  const all = { ...pull, url: 'http://a', instance_id: 'a', agent_card_url: 'http://a/card', a2a }
+  expect(await refused(all)).toEqual(['url', 'instance_id', 'agent_card_url', 'a2a.liveness', 'a2a.offline'])
+  expect(await refused({ ...pull, url: 'http://inbox.invalid/' })).toEqual(['url'])
+  expect(await refused({ ...pull, a2a: { pull: false } })).toEqual(['url'])
+  expect(await refused({ a2a: { pull: true } })).toEqual(['agent_id', 'name'])
+})
+
+test('options - a server without a log refuses what needs one, and names the setting', async () => {
+  const { node } = await openBench()
+  const registry = await node({ log: 'off' })
+  for (const [name, value] of [
+    ['durable', true],
+    ['offline', 'queue'],
+    ['pull', true],
+  ] as const) {
+    const { url, ...rest } = card('a1', { a2a: { [name]: value } })
+    await expect(registry.register(name === 'pull' ? rest : { ...rest, url }, ALICE)).rejects.toMatchObject({
+      code: 'CARD_INVALID',
+      details: [{ field: `a2a.${name}`, allowed: expect.stringContaining('CONNECTORSA2_A_LOG is off') }],
+    })
   }
-  expect(agentOptions({ a2a: { wire: '0.3', v03: false } })).toEqual({ wire: '0.3', v03: false, liveness: 'heartbeat' })
+  await registry.register(card('a1', { a2a: { durable: false, offline: 'refuse', pull: false } }), ALICE)
 })
 
 test("security schemes - the SDK's tagged unions become the members that A2A has; everything else is kept", async () => {

@@ -17,6 +17,11 @@ export function card(agentId: string, more: Readonly<Record<string, unknown>> = 
   return { agent_id: agentId, name: `The ${agentId}`, url: 'http://127.0.0.1:9/agent', ...more }
 }
 
+/** A valid card of an agent without a url, which leases its requests. */
+export function pullCard(agentId: string, more: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
+  return { agent_id: agentId, name: `The ${agentId}`, a2a: { pull: true }, ...more }
+}
+
 /** What happened at a registry, as text: `register success a1`. */
 export interface Watched {
   readonly operations: string[]

@@ -380,3 +380,15 @@ test('gateway - a card that cannot be shown, now or later, is a closed connectio
   expect(failures).toEqual([new Error('unprintable'), new Error('unprintable')])
   expect((await fetch(`${base}/none/.well-known/agent-card.json`)).status).toBe(404)
 })
+
+test("card - an agent without a url has the gateway's address, and serving it reports no failure", async () => {
+  const host = await openGateway()
+  await host.registry.register({ agent_id: 'puller', name: 'Puller', a2a: { pull: true } }, { clientId: 'alice' })
+  const url = `${host.base}/a2a/puller/.well-known/agent-card.json`
+  for (const headers of [{}, { 'a2a-version': '1.0' }]) {
+    const shown = await (await fetch(url, { headers })).text()
+    expect(shown).toContain(`${host.base}/a2a/puller`)
+    expect(shown).not.toContain('inbox.invalid')
+  }
+  expect([host.connector.inFlight('puller'), host.failures]).toEqual([0, []])
+})

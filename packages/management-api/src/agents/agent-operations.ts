@@ -65,7 +65,7 @@ const agentsRoute = defineManagementRoute({
       agent_id: Type.String(),
       name: Type.String(),
       version: Type.String(),
-      url: Type.String(),
+      url: Type.String({ description: 'The address of the agent; empty for an agent that leases its requests.' }),
       registered_by: Type.String({ description: 'The ClientID of the owner; empty if there is none.' }),
       registered_at: Type.String({ description: 'The time of the registration, ISO 8601.' }),
       last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),

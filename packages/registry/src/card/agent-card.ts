@@ -82,7 +82,7 @@ export const AgentCardSchema = Type.Object(
     a2a: Type.Optional(
       Type.Unknown({
         description:
-          'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean, "credentials": …, "liveness": "heartbeat" | "probe" }; of credentials, cards show the kind alone',
+          'options of the registration: { "wire": "1.0" | "0.3" | "auto", "v03": boolean, "credentials": …, "liveness": "heartbeat" | "probe", "durable": boolean, "offline": "refuse" | "queue", "pull": boolean, "queue": {"ttl_seconds", "max_messages", "max_per_caller", "max_attempts"} }; of credentials, cards show the kind alone; with pull, the card has no url',
       }),
     ),
   },
@@ -97,10 +97,16 @@ function moment(description: string) {
 export const ShownCardSchema = Type.Object(
   {
     ...AgentCardSchema.properties,
+    url: Type.Optional(AgentCardSchema.properties.url),
     protocolVersions: texts(),
     registered_by: Type.String({ description: 'the ClientID of the principal that registered the agent and owns it' }),
     registered_at: moment('the time of the first registration'),
     last_seen: moment('the time of the last heartbeat or registration'),
+    offline: Type.Optional(
+      Type.Literal(true, {
+        description: 'the agent has expired; it stays registered, because requests may wait in its inbox',
+      }),
+    ),
     instances: Type.Optional(
       Type.Array(AgentInstanceSchema, {
         description: 'the instances of an agent that was registered with instance_id, the last one last',
@@ -117,23 +123,26 @@ export const ShownCardSchema = Type.Object(
 export const SEALED_MEMBER = 'sealed_credentials'
 
 /** The fields that the server sets. It ignores them in the cards of callers. */
-export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen', SEALED_MEMBER] as const
+export const SERVER_SET_FIELDS = ['registered_by', 'registered_at', 'last_seen', 'offline', SEALED_MEMBER] as const
 
 export interface AgentSkill extends Readonly<Static<typeof AgentSkillSchema>> {
   readonly tags?: string[]
   readonly [field: string]: unknown
 }
 
-type CardFields = Readonly<Omit<Static<typeof AgentCardSchema>, 'skills'>>
+type CardFields = Readonly<Omit<Static<typeof AgentCardSchema>, 'skills' | 'url'>>
 
 /** A card as a caller registers it, without the fields that the server sets. */
 export interface SubmittedCard extends CardFields {
+  /** The address of the agent. A pull agent has a placeholder that never resolves. */
+  readonly url: string
   readonly skills?: AgentSkill[]
   readonly [field: string]: unknown
 }
 
-/** A card as the discovery log stores it: without `last_seen`, which changes with every heartbeat. */
-export interface StoredCard extends SubmittedCard {
+/** The fields of a registered card that the server sets, except those that change with every heartbeat. */
+interface RegisteredFields extends CardFields {
+  readonly skills?: AgentSkill[]
   readonly protocolVersions: string[]
   readonly registered_by: string
   /**
@@ -143,11 +152,23 @@ export interface StoredCard extends SubmittedCard {
   readonly registered_at: string
 }
 
+/** A card as the discovery log stores it: without `last_seen`, which changes with every heartbeat. */
+export interface StoredCard extends RegisteredFields {
+  /** The address of the agent. A pull agent has a placeholder that never resolves. */
+  readonly url: string
+  readonly [field: string]: unknown
+}
+
 /**
  * An agent card as the registry shows it. Fields that the registry does not
  * know belong to the agent.
  */
-export interface AgentCard extends StoredCard {
+export interface AgentCard extends RegisteredFields {
+  /** The address of the agent; absent for a pull agent. */
+  readonly url?: string
+  /** `true` for an agent that has expired and is parked, because it has an inbox; otherwise absent. */
+  readonly offline?: true
+  readonly [field: string]: unknown
   /**
    * The time of the last heartbeat or registration: ISO 8601, UTC, with milliseconds. Exact on the node that
    * received it; other nodes learn of it at most every fifth of the TTL.

@@ -20,26 +20,112 @@ export interface AgentOptions {
   readonly credentials: CredentialKind | undefined
   /** `probe`: the agent lives while its card can be read. @default 'heartbeat' */
   readonly liveness: AgentLiveness
+  /** Sends and streams are logged. True for every agent with an inbox. @default false */
+  readonly durable: boolean
+  /** `queue`: requests wait in the inbox while the agent cannot be reached. @default 'refuse' */
+  readonly offline: AgentOffline
+  /** The agent has no url, and leases its requests from its inbox. @default false */
+  readonly pull: boolean
+  /** The bounds of the inbox. */
+  readonly queue: AgentQueue
 }
 
 /** The proof that an agent lives. */
 export type AgentLiveness = 'heartbeat' | 'probe'
 
+/** The handling of requests while the agent cannot be reached. */
+export type AgentOffline = 'refuse' | 'queue'
+
+/** The bounds of an agent's inbox. */
+export interface AgentQueue {
+  /** The time for which a request waits, in seconds. @default 604800 */
+  readonly ttlSeconds: number
+  /** The maximum number of requests. @default 1000 */
+  readonly maxMessages: number
+  /** The maximum number of requests of one caller. @default 100 */
+  readonly maxPerCaller: number
+  /** The maximum number of deliveries of one request. @default 5 */
+  readonly maxAttempts: number
+}
+
+/**
+ * The url with which the card of a pull agent is stored: nodes of older versions read only cards with a url. No caller
+ * sees it. The name never resolves (RFC 2606).
+ */
+export const INBOX_URL = 'http://inbox.invalid/'
+
 const WIRES: readonly AgentWire[] = ['1.0', '0.3', 'auto']
+const OFFLINE: readonly AgentOffline[] = ['refuse', 'queue']
+
+/** A bound of an inbox: its default and its maximum; the minimum is 1. */
+interface QueueBound {
+  readonly byDefault: number
+  readonly most: number
+}
+
+const QUEUE_BOUNDS = {
+  ttl_seconds: { byDefault: 604_800, most: 31_536_000 },
+  max_messages: { byDefault: 1_000, most: 100_000 },
+  max_per_caller: { byDefault: 100, most: 100_000 },
+  max_attempts: { byDefault: 5, most: 100 },
+} as const satisfies Readonly<Record<string, QueueBound>>
+
+const DEFAULT_QUEUE = queueOf({})
+const DEFAULTS = optionsOf({}, false)
 
 /**
  * Reads the options of a registered card. An invalid option has its default: earlier versions registered
- * any value.
+ * any value. Called once for each request to an agent.
  */
 export function agentOptions(card: { readonly [field: string]: unknown }): AgentOptions {
-  const options = isJsonObject(card['a2a']) ? card['a2a'] : {}
-  const { wire: version, v03, credentials, liveness } = options
+  const { a2a } = card
+  return isJsonObject(a2a) ? optionsOf(a2a, isPull(card)) : DEFAULTS
+}
+
+function optionsOf(options: JsonObject, pull: boolean): AgentOptions {
+  const { wire: version, v03, credentials, liveness, durable, offline: given, queue } = options
+  const offline = given === 'queue' && !pull ? given : 'refuse'
   return {
     wire: WIRES.find((wire) => wire === version) ?? 'auto',
     v03: v03 !== false,
     credentials: isCredentialKind(credentials) ? credentials : undefined,
     liveness: liveness === 'probe' ? liveness : 'heartbeat',
+    durable: durable === true || pull || offline === 'queue',
+    offline,
+    pull,
+    queue: isJsonObject(queue) ? queueOf(queue) : DEFAULT_QUEUE,
   }
+}
+
+function queueOf(queue: JsonObject): AgentQueue {
+  return {
+    ttlSeconds: boundOf(queue['ttl_seconds'], QUEUE_BOUNDS.ttl_seconds),
+    maxMessages: boundOf(queue['max_messages'], QUEUE_BOUNDS.max_messages),
+    maxPerCaller: boundOf(queue['max_per_caller'], QUEUE_BOUNDS.max_per_caller),
+    maxAttempts: boundOf(queue['max_attempts'], QUEUE_BOUNDS.max_attempts),
+  }
+}
+
+function boundOf(value: unknown, bound: QueueBound): number {
+  return isWithin(value, bound) ? value : bound.byDefault
+}
+
+function isWithin(value: unknown, { most }: QueueBound): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 1 && value <= most
+}
+
+/**
+ * Returns true for the card of a pull agent, as submitted, stored or shown. Returns false if the card has another url
+ * than {@link INBOX_URL}: earlier versions registered any options.
+ */
+export function isPull({ a2a, url }: { readonly [field: string]: unknown }): boolean {
+  return isJsonObject(a2a) && a2a['pull'] === true && (url === undefined || url === INBOX_URL)
+}
+
+/** Returns true for an agent with an inbox: it is parked when it expires, and its requests wait. */
+export function isParkable(card: { readonly [field: string]: unknown }): boolean {
+  const { pull, offline } = agentOptions(card)
+  return pull || offline === 'queue'
 }
 
 /**
@@ -48,7 +134,23 @@ export function agentOptions(card: { readonly [field: string]: unknown }): Agent
  */
 export function optionProblems(card: unknown): readonly CardProblem[] {
   if (!isJsonObject(card)) return []
-  return [...misplacedCredentials(card), ...problemsOfOptions(card)]
+  return [...misplacedCredentials(card), ...problemsOfOptions(card), ...pullProblems(card)]
+}
+
+/** Returns the options of a card that a server without a log refuses (CONNECTORSA2_A_LOG). */
+export function logProblems(card: unknown): readonly CardProblem[] {
+  const options = isJsonObject(card) ? card['a2a'] : undefined
+  if (!isJsonObject(options)) return []
+  const logged = [
+    ['durable', true, 'false'],
+    ['offline', 'queue', 'refuse'],
+    ['pull', true, 'false'],
+  ] as const
+  return logged.flatMap(([name, value, other]) => {
+    if (options[name] !== value) return []
+    const allowed = `${other} or absent, because this server keeps no log (CONNECTORSA2_A_LOG is off)`
+    return [{ field: `a2a.${name}`, given: shown(value), allowed }]
+  })
 }
 
 /** The registry shows members that it does not know to all callers, so secrets must not be one. */
@@ -66,22 +168,66 @@ function problemsOfOptions(card: JsonObject): readonly CardProblem[] {
     if (name === 'wire') {
       return WIRES.some((wire) => wire === value) ? [] : [{ field, given: shown(value), allowed: '1.0, 0.3 or auto' }]
     }
-    if (name === 'v03')
+    if (name === 'v03' || name === 'durable' || name === 'pull')
       return typeof value === 'boolean' ? [] : [{ field, given: shown(value), allowed: 'true or false' }]
+    if (name === 'offline') {
+      return OFFLINE.some((one) => one === value) ? [] : [{ field, given: shown(value), allowed: 'refuse or queue' }]
+    }
+    if (name === 'queue') return queueProblems(options, value)
     if (name === 'credentials') {
       // The value may be a secret.
       return isCredentialKind(value) ? [] : [{ field, given: 'not valid', allowed: CREDENTIALS_FORM }]
     }
     if (name === 'liveness') return livenessProblems(card, value)
-    const allowed = 'an object with wire, v03, credentials and liveness alone'
+    const allowed = 'an object with wire, v03, credentials, liveness, durable, offline, pull and queue alone'
     return [{ field: 'a2a', given: `an object with ${shown(name)}`, allowed }]
   })
+}
+
+function queueProblems({ pull, offline }: JsonObject, queue: unknown): readonly CardProblem[] {
+  const field = 'a2a.queue'
+  if (!isJsonObject(queue)) return [{ field, given: shown(queue), allowed: 'an object' }]
+  if (pull !== true && offline !== 'queue') {
+    const allowed = 'absent unless a2a.pull is true or a2a.offline is queue'
+    return [{ field, given: shown(queue), allowed }]
+  }
+  const bounds: Readonly<Record<string, QueueBound>> = QUEUE_BOUNDS
+  return Object.entries(queue).flatMap(([name, value]): readonly CardProblem[] => {
+    const bound = Object.hasOwn(bounds, name) ? bounds[name] : undefined
+    if (bound === undefined) {
+      const allowed = `an object with ${Object.keys(bounds).join(', ')} alone`
+      return [{ field, given: `an object with ${shown(name)}`, allowed }]
+    }
+    if (isWithin(value, bound)) return []
+    return [{ field: `${field}.${name}`, given: shown(value), allowed: `a whole number from 1 to ${bound.most}` }]
+  })
+}
+
+/** Returns the members that a pull agent cannot have, because the server never calls it. */
+function pullProblems(card: JsonObject): readonly CardProblem[] {
+  const { a2a: options } = card
+  if (!isJsonObject(options) || options['pull'] !== true) return []
+  const problems: CardProblem[] = []
+  for (const field of ['url', 'instance_id', 'agent_card_url']) {
+    if (card[field] === undefined) continue
+    problems.push({ field, given: 'given', allowed: 'absent, because a2a.pull is true' })
+  }
+  const { liveness, offline } = options
+  if (liveness === 'probe') {
+    problems.push({ field: 'a2a.liveness', given: 'probe', allowed: 'heartbeat, because a2a.pull is true' })
+  }
+  if (offline === 'queue') {
+    const allowed = 'refuse or absent, because a2a.pull is true: all requests wait in the inbox'
+    problems.push({ field: 'a2a.offline', given: 'queue', allowed })
+  }
+  return problems
 }
 
 function livenessProblems(card: JsonObject, value: unknown): readonly CardProblem[] {
   if (value === 'heartbeat') return []
   const field = 'a2a.liveness'
   if (value !== 'probe') return [{ field, given: shown(value), allowed: 'heartbeat or probe' }]
+  if (isJsonObject(card['a2a']) && card['a2a']['pull'] === true) return []
   const { agent_card_url: url, instance_id: instance } = card
   if (typeof url !== 'string' || agentUrl(url) === undefined) {
     const allowed = 'an absolute http:// or https:// URL without credentials, because a2a.liveness is probe'

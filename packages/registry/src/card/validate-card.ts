@@ -8,7 +8,7 @@ import { INSTANCE_ID_FORM, isInstanceId } from './agent-instance.ts'
 import { RegistryError } from '../errors.ts'
 import type { SubmittedCard } from './agent-card.ts'
 import { AgentCardSchema, SERVER_SET_FIELDS } from './agent-card.ts'
-import { bindingProblems, optionProblems } from './agent-options.ts'
+import { bindingProblems, INBOX_URL, isPull, logProblems, optionProblems } from './agent-options.ts'
 import type { CardProblem } from './card-problems.ts'
 import { cardProblems, descriptionOf, linkProblems, MAX_PROBLEMS, nameProblems, shown } from './card-problems.ts'
 
@@ -26,24 +26,30 @@ const DEFAULT_PROTOCOL_VERSIONS = ['1.0']
 
 /**
  * Validates a card that a caller wants to register. Removes the fields that the server sets, adds
- * `protocolVersions` if it is missing, and repairs the form of `securitySchemes`.
+ * `protocolVersions` if it is missing, and repairs the form of `securitySchemes`. The card of a pull agent gets
+ * {@link INBOX_URL}.
+ * @param log `off`: refuses the options that need a log. @default 'auto'
  * @throws RegistryError CARD_INVALID with all problems
  */
 export async function validateCard(
   given: unknown,
   checkAddress: AddressCheck,
+  log: 'auto' | 'off' = 'auto',
 ): Promise<SubmittedCard & { readonly protocolVersions: string[] }> {
-  const submitted = withoutServerFields(given)
-  const problem = formProblem(submitted)
+  const withoutFields = withoutServerFields(given)
+  const problem = formProblem(withoutFields)
   if (problem !== undefined) throw invalidCard([problem])
+  const pulls = isJsonObject(withoutFields) && withoutFields['url'] === undefined && isPull(withoutFields)
+  const submitted = pulls ? { ...withoutFields, url: INBOX_URL } : withoutFields
   const valid = card.Check(submitted)
   const problems = valid ? [] : [...cardProblems(AgentCardSchema, submitted)]
   problems.push(...nameProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
-  problems.push(...optionProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
+  problems.push(...optionProblems(withoutFields).slice(0, MAX_PROBLEMS - problems.length))
+  if (log === 'off') problems.push(...logProblems(submitted))
   problems.push(...bindingProblems(submitted))
   problems.push(...linkProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
   problems.push(...instanceProblems(submitted).slice(0, MAX_PROBLEMS - problems.length))
-  const urlProblem = await problemOfUrl(submitted, problems, checkAddress)
+  const urlProblem = pulls ? undefined : await problemOfUrl(submitted, problems, checkAddress)
   if (urlProblem !== undefined) problems.push(urlProblem)
   if (!valid || problems.length > 0) throw invalidCard(problems)
   const { securitySchemes } = submitted

@@ -1,6 +1,7 @@
 import type { AgentFilter } from '@signalbox/broker-core/ports'
 
 import type { AgentCard, StoredCard } from '../card/agent-card.ts'
+import { isPull } from '../card/agent-options.ts'
 import type { AgentRecord } from '../discovery/discovery-entry.ts'
 
 /**
@@ -137,10 +138,17 @@ export class AgentEntry {
     this.#shown = undefined
   }
 
+  /** `true` if the agent has expired, and stays registered because it has an inbox. */
+  get parked(): boolean {
+    return this.record.parkedMs !== undefined
+  }
+
+  /** The card as callers see it. */
   get card(): AgentCard {
     const { record } = this
     this.#shown ??= {
-      ...record.card,
+      ...shownFields(record.card),
+      ...(this.parked ? { offline: true as const } : {}),
       last_seen: iso(this.lastSeenMs),
       ...(record.instances.length === 0
         ? {}
@@ -153,6 +161,13 @@ export class AgentEntry {
     }
     return this.#shown
   }
+}
+
+/** Removes the url of a pull agent, which is no address. */
+function shownFields(card: StoredCard) {
+  if (!isPull(card)) return card
+  const { url: _none, ...fields } = card
+  return fields
 }
 
 /** Neither an agent_id nor an instance_id has a blank. */

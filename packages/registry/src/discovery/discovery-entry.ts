@@ -36,6 +36,8 @@ export interface AgentRecord {
   readonly sealed?: string | undefined
   /** The last probe; undefined for an agent that sends heartbeats. */
   readonly probe?: ProbeResult | undefined
+  /** The time at which the agent expired and was parked, in ms since the epoch; undefined while it is not parked. */
+  readonly parkedMs?: number | undefined
 }
 
 /** A record to be written; `since` is absent when its own entry is the first. */
@@ -52,7 +54,7 @@ export type NewEntry = StoredEventInput & { readonly key: string }
  * keep the tag.
  */
 export function recordEntry(record: NewRecord): NewEntry {
-  const { card, account, revision, since, lastSeenMs, instances, sealed, probe } = record
+  const { card, account, revision, since, lastSeenMs, instances, sealed, probe, parkedMs } = record
   return {
     key: card.agent_id,
     // JSON leaves out what is undefined.
@@ -65,6 +67,8 @@ export function recordEntry(record: NewRecord): NewEntry {
       ...(instances.length === 0 ? {} : { instances_seen: instances.map(({ seenMs }) => seenMs).join(',') }),
       ...(probe === undefined ? {} : { probed_at: String(probe.atMs), probe_node: probe.node }),
       ...(probe?.error === undefined ? {} : { probe_error: probe.error }),
+      // A tag, because a heartbeat on a node of an older version must end the parking.
+      ...(parkedMs === undefined ? {} : { parked_at: String(parkedMs) }),
     },
   }
 }
@@ -145,11 +149,16 @@ export function readEntry(event: KeyedEntry, known?: AgentRecord): DiscoveryEntr
   const times = tags['instances_seen']?.split(',').map((time) => whole('instances_seen', time)) ?? []
   // A heartbeat that a node of an older version writes does not name its instance.
   const instances = parsed.instances.map((one, index) => seenAt(one, times[index] ?? shared.lastSeenMs))
-  return { agentId, sequence, record: { card, account, ...shared, instances, sealed, probe: probeIn(tags) } }
+  const parkedMs = tags['parked_at'] === undefined ? undefined : whole('parked_at', tags['parked_at'])
+  const record = { card, account, ...shared, instances, sealed, probe: probeIn(tags), parkedMs }
+  return { agentId, sequence, record }
 }
 
-/** Splits a stored card into the card, its sealed credentials and its instances. */
-function parts({ [SEALED_MEMBER]: sealed, ...card }: StoredCard): StoredParts {
+/**
+ * Splits a stored card into the card, its sealed credentials and its instances. An earlier version stored a caller's
+ * member `offline`, which the server sets now.
+ */
+function parts({ [SEALED_MEMBER]: sealed, offline: _ignored, ...card }: StoredCard): StoredParts {
   return { ...withoutOwnInstances(card), sealed: typeof sealed === 'string' ? sealed : undefined }
 }
 

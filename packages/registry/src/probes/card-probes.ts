@@ -172,7 +172,8 @@ export class CardProbes {
       await this.#parts.writes.write(agentId, (record) => {
         if (record === undefined || record.revision !== probed.revision) throw new NotProbed()
         if (card !== undefined) memory.take(record.account, storedForm(card, record.instances))
-        const alive = probe.error === undefined ? { lastSeenMs: Math.max(record.lastSeenMs, probe.atMs) } : {}
+        const alive =
+          probe.error === undefined ? { lastSeenMs: Math.max(record.lastSeenMs, probe.atMs), parkedMs: undefined } : {}
         const changed = card === undefined ? {} : { card, revision: randomUUID() }
         return { entry: recordEntry({ ...record, ...alive, ...changed, probe }), written: undefined }
       })

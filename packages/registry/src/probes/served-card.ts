@@ -5,7 +5,7 @@ import { fetchDocument } from '@signalbox/http-kit/internal'
 
 import { AgentAddressError, agentUrl } from '../agent-addresses.ts'
 import { AgentCardSchema, isAgentId } from '../card/agent-card.ts'
-import { BINDINGS, callUrl } from '../card/agent-options.ts'
+import { BINDINGS, callUrl, isPull } from '../card/agent-options.ts'
 import { cardProblems, shown } from '../card/card-problems.ts'
 import type { AddressCheck } from '../card/validate-card.ts'
 import { invalidCard, MAX_CARD_BYTES } from '../card/validate-card.ts'
@@ -76,7 +76,7 @@ export function registrationOf(served: JsonObject, { url, agentId, options }: Ca
 
 /** Returns true for a registration by the URL of a card alone. */
 export function isByCardUrl(card: unknown): card is JsonObject {
-  return isJsonObject(card) && card['agent_card_url'] !== undefined && card['url'] === undefined
+  return isJsonObject(card) && card['agent_card_url'] !== undefined && card['url'] === undefined && !isPull(card)
 }
 
 /**

@@ -125,7 +125,8 @@ function isBetter(one: ServedInstance, other: ServedInstance, now: number): bool
 
 function urlsOf(card: AgentCard): readonly (readonly [id: string, url: string])[] {
   const instances = agentInstances(card)
-  if (instances.length === 0) return [[ONLY, card.url]]
+  // A pull agent has no url: it is never called.
+  if (instances.length === 0) return card.url === undefined ? [] : [[ONLY, card.url]]
   return instances.map(({ instance_id, url }) => [instance_id, url])
 }
 

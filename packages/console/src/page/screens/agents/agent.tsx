@@ -108,7 +108,8 @@ function AgentFacts({ agent }: { readonly agent: ListedAgent }) {
       of={{
         Id: <code>{agent.agent_id}</code>,
         Version: agent.version !== '' && <UserText>{agent.version}</UserText>,
-        Address: <UserText max={2_048}>{agent.url}</UserText>,
+        // A pull agent has none.
+        Address: agent.url !== '' && <UserText max={2_048}>{agent.url}</UserText>,
         Owner:
           agent.registered_by === '' ? <span class="muted">none</span> : <UserText>{agent.registered_by}</UserText>,
         Registered: <Time value={agent.registered_at} />,
