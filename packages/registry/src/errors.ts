@@ -4,7 +4,8 @@
 export const REGISTRY_ERRORS = {
   /** `details` lists every problem: `{field, given?, allowed}`. */
   CARD_INVALID: { status: 400, when: 'the agent card is not valid, or its url may not be called' },
-  BODY_INVALID: { status: 400, when: 'the body is not JSON, or not an object with an agent_id' },
+  /** For the routes of an inbox, `details` lists every problem: `{field, given?, allowed}`. */
+  BODY_INVALID: { status: 400, when: 'the body is not JSON, or a member of it is missing, unknown or not allowed' },
   /** `details` lists every problem: `{parameter, given?, allowed}`. */
   PARAMETER_INVALID: { status: 400, when: 'a query parameter is unknown, repeated or not allowed' },
   UNAUTHENTICATED: { status: 401, when: 'the credentials are missing or could not be verified' },
@@ -14,10 +15,18 @@ export const REGISTRY_ERRORS = {
   AGENT_NOT_FOUND: { status: 404, when: 'no agent is registered under the id' },
   /** For a heartbeat the status is 400. */
   INSTANCE_NOT_FOUND: { status: 404, when: 'the agent has no registration with the instance_id or url' },
+  INBOX_NOT_FOUND: {
+    status: 404,
+    when: 'the agent has no inbox: its card has neither a2a.pull nor a2a.offline "queue"',
+  },
   METHOD_NOT_ALLOWED: { status: 405, when: 'the path does not support the method; Allow lists its methods' },
   AGENT_LIMIT: { status: 409, when: 'the maximum number of agents is registered' },
   /** `details` has the limit's name and its value. */
   INSTANCE_LIMIT: { status: 409, when: 'the agent has the maximum number of instances' },
+  LEASE_LOST: { status: 409, when: 'the lease of the receipt has ended; another lease may have the request' },
+  RUN_ENDED: { status: 409, when: 'the task of the receipt has ended, so it accepts no more events' },
+  OFFSET_WRONG: { status: 409, when: 'offset is not the number of events that were accepted before' },
+  EVENT_INVALID: { status: 400, when: 'an event is not a StreamResponse of A2A 1.0, or does not fit the task' },
   /** `details` has the limit's name and its value. */
   CALLER_AGENT_LIMIT: { status: 429, when: 'the caller owns the maximum number of agents' },
   BODY_TOO_LARGE: { status: 413, when: 'the body is larger than MAX_BODY_BYTES' },

@@ -36,6 +36,17 @@ export type { ResolveHost } from '@signalbox/http-kit'
 export type { ListeningAddress } from '@signalbox/http-kit/internal'
 export { ListedAgents, readListedAgents } from './listed-agents.ts'
 export type { ListedAgentEvents } from './listed-agents.ts'
+export { InboxError } from './http/agent-inbox.ts'
+export type {
+  AgentInbox,
+  InboxErrorCode,
+  InboxEventsInput,
+  InboxEventsResult,
+  InboxItem,
+  InboxLeaseOptions,
+  InboxNackInput,
+  InboxStatus,
+} from './http/agent-inbox.ts'
 export { documentedRegistryRoutes, registryRoutes } from './http/connector.ts'
 export type { RegistryRoutes } from './http/connector.ts'
 export type {

@@ -10,7 +10,7 @@ import { bodyLimit, parseBody } from './json-body.ts'
 import { RegistryExchange } from './registry-exchange.ts'
 import type { RegistryOutcome, RegistryRouteOptions, ResolvedRouteOptions } from './route-options.ts'
 import { resolveRouteOptions } from './route-options.ts'
-import type { RegistryRoute } from './routes.ts'
+import type { RegistryRoute } from './registry-route.ts'
 import { routesAt } from './routes.ts'
 
 /** The registry's endpoints: `/agents` and `/agents/*`. */
@@ -33,10 +33,15 @@ export function registryRoutes(registry: AgentRegistry, options: RegistryRouteOp
   )
 }
 
-/** Returns the routes, for an OpenAPI document. Loads them: a start does not need them. */
-export async function documentedRegistryRoutes(): Promise<readonly DocumentedRoute[]> {
-  const { REGISTRY_ROUTES } = await import('./documented-routes.ts')
-  return REGISTRY_ROUTES
+/**
+ * Returns the routes, for an OpenAPI document. Loads them: a start does not need them.
+ * @param options.inbox `true` for routes with {@link RegistryRouteOptions.inbox}. @default false
+ */
+export async function documentedRegistryRoutes(
+  options: { readonly inbox?: boolean } = {},
+): Promise<readonly DocumentedRoute[]> {
+  const { INBOX_ROUTES, REGISTRY_ROUTES } = await import('./documented-routes.ts')
+  return options.inbox === true ? [...REGISTRY_ROUTES, ...INBOX_ROUTES] : REGISTRY_ROUTES
 }
 
 /** The surface of `/agents` and the paths below it. */
@@ -60,7 +65,7 @@ class RegistryEndpoints {
     const exchange = new RegistryExchange(request, response, headers, maxBodyBytes, this.#onFinished)
     const { url = '/', method } = request
     const mark = url.indexOf('?')
-    const found = routesAt(mark === -1 ? url : url.slice(0, mark))
+    const found = routesAt(mark === -1 ? url : url.slice(0, mark), this.#options.inbox !== undefined)
     const route = found?.routes.find((candidate) => candidate.method === method)
     if (found !== undefined && route !== undefined) {
       exchange.route = route.name
@@ -73,26 +78,27 @@ class RegistryEndpoints {
   }
 
   #served(route: RegistryRoute, agentId: string, query: string): Route<RegistryExchange> {
-    const { broker, maxBodyBytes } = this.#options
+    const { broker, inbox, maxBodyBytes } = this.#options
     return {
+      endsAtShutdown: route.waits === true,
       accept: ({ exchange }) => {
         // A body that breaks off never ends, so the response ends the call.
         exchange.response.once('close', () => exchange.abandon())
         if (route.body === undefined) return undefined
-        const limit = bodyLimit(exchange.request, maxBodyBytes)
+        const limit = bodyLimit(exchange.request, route.body, maxBodyBytes)
         exchange.body = route.body
         return limit
       },
-      // oxlint-disable-next-line require-yield -- a card is small
-      *read(_call, body) {
-        return parseBody(body)
-      },
-      run: async ({ caller, exchange }, body) => {
+      read: (_call, body) => parseBody(body),
+      run: async (call, body) => {
+        const { caller, exchange } = call
         const { account, identity } = caller
         const rights = broker && caller.handle(broker)
         const { request } = exchange
         const registry = this.#registry
-        exchange.succeed(await route.run({ registry, request, body, identity, account, rights, agentId, query }))
+        const signal = (): AbortSignal => call.signal
+        const input = { registry, request, body, identity, account, rights, agentId, query, inbox, signal }
+        exchange.succeed(await route.run(input))
       },
     }
   }

@@ -1,6 +1,6 @@
 import { decodeText } from '@signalbox/broker-core'
-import { isJsonObject, jsonHeadersProblem, parseJson } from '@signalbox/http-kit/internal'
-import type { HttpRequest, Refusal } from '@signalbox/http-kit'
+import { isJsonObject, jsonHeadersProblem, parseJsonInSteps } from '@signalbox/http-kit/internal'
+import type { HttpRequest, Refusal, Steps } from '@signalbox/http-kit'
 
 import type { RegistrationName } from '../agent-instances.ts'
 import { INSTANCE_ID_FORM, isInstanceId } from '../card/agent-instance.ts'
@@ -15,18 +15,18 @@ import { RegistryError } from '../errors.ts'
  */
 const MAX_READ_BYTES = 2 * MAX_CARD_BYTES
 
-/** The content of a body: the card of an agent, or a call on one. */
-export type BodyContent = 'card' | 'call'
+/** The content of a body: the card of an agent, a call on one, or a call on its inbox, which can have large events. */
+export type BodyContent = 'card' | 'call' | 'inbox'
 
 /**
  * Returns the most bytes that the body of a request may have.
  * @throws RegistryError MEDIA_TYPE_UNSUPPORTED
  */
-export function bodyLimit({ headers }: HttpRequest, maxBodyBytes: number): number {
+export function bodyLimit({ headers }: HttpRequest, content: BodyContent, maxBodyBytes: number): number {
   if (jsonHeadersProblem(headers) !== undefined) {
     throw new RegistryError('MEDIA_TYPE_UNSUPPORTED', 'Content-Type must be application/json, without Content-Encoding')
   }
-  return Math.min(maxBodyBytes, MAX_READ_BYTES)
+  return content === 'inbox' ? maxBodyBytes : Math.min(maxBodyBytes, MAX_READ_BYTES)
 }
 
 /** Returns the error for a refused body: BODY_TOO_LARGE, TOO_MANY_REQUESTS, or CARD_INVALID for a card that is too large. */
@@ -40,7 +40,7 @@ export function bodyRefused(
     return new RegistryError('TOO_MANY_REQUESTS', refusal.message, [{ limit: refusal.limit }])
   }
   const declared = Number(headers['content-length'] ?? 0)
-  if (content === 'call' || declared > maxBodyBytes || maxBodyBytes <= MAX_READ_BYTES) {
+  if (content !== 'card' || declared > maxBodyBytes || maxBodyBytes <= MAX_READ_BYTES) {
     const limit = Math.min(maxBodyBytes, content === 'call' ? MAX_READ_BYTES : maxBodyBytes)
     const text = `the body is larger than the limit of ${limit} bytes`
     return new RegistryError('BODY_TOO_LARGE', text, [{ limit }])
@@ -49,11 +49,11 @@ export function bodyRefused(
   return invalidCard(problem === undefined ? [] : [problem])
 }
 
-/** Parses a JSON body. @throws RegistryError BODY_INVALID */
-export function parseBody(body: Uint8Array): unknown {
+/** Parses a JSON body, a piece of work at a time. @throws RegistryError BODY_INVALID */
+export function* parseBody(body: Uint8Array): Steps<unknown> {
   const text = decodeText(body)
   if (text === undefined) throw new RegistryError('BODY_INVALID', 'the body is not valid UTF-8; send JSON')
-  const parsed = parseJson(text)
+  const parsed = yield* parseJsonInSteps(text)
   if ('value' in parsed) return parsed.value
   throw new RegistryError('BODY_INVALID', `the body is ${parsed.problem}`)
 }

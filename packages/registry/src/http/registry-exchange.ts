@@ -1,11 +1,12 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import { isBrokerError } from '@signalbox/broker-core'
-import { HttpExchange } from '@signalbox/http-kit'
+import { CallEnded, HttpExchange } from '@signalbox/http-kit'
 import { LONG_TEXT_BYTES, restRefusal, TextParts } from '@signalbox/http-kit/internal'
 import type { HttpRequest, HttpResponse, Refusal } from '@signalbox/http-kit'
 
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
+import { InboxError } from './agent-inbox.ts'
 import type { BodyContent } from './json-body.ts'
 import { bodyRefused } from './json-body.ts'
 import type { RegistryOutcome } from './route-options.ts'
@@ -79,6 +80,12 @@ export class RegistryExchange extends HttpExchange {
       const status = this.route === 'heartbeat' && error.status === 404 ? 400 : error.status
       const headers = code === 'TOO_MANY_REQUESTS' ? { 'Retry-After': '1' } : {}
       this.fail({ status, code, message, details, headers })
+    } else if (error instanceof InboxError) {
+      const { code, message } = error
+      this.fail({ status: REGISTRY_ERRORS[code].status, code, message })
+    } else if (error instanceof CallEnded) {
+      if (error.reason === 'disconnected') this.abandon()
+      else this.answerThrown(new RegistryError('SHUTTING_DOWN', error.message))
     } else if (isBrokerError(error, 'FORBIDDEN')) {
       this.fail({ status: 403, code: error.code, message: error.message })
     } else if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) {

@@ -1,42 +1,13 @@
-import type { BrokerHandle } from '@signalbox/broker-core'
-import type { HttpRequest, Identity } from '@signalbox/http-kit'
-import { hasRole } from '@signalbox/http-kit'
-import { addressOf, fairTurns } from '@signalbox/http-kit/internal'
+import { fairTurns } from '@signalbox/http-kit/internal'
 
-import type { AgentRegistry } from '../agent-registry.ts'
 import { RegistryError } from '../errors.ts'
-import type { RegistryCaller } from '../options.ts'
 import { isByCardUrl } from '../probes/served-card.ts'
-import type { BodyContent } from './json-body.ts'
-import { agentCallOf, registrationName } from './json-body.ts'
 import { listPage, nextLink, readListQuery } from './agent-list.ts'
+import { inboxRouteAt } from './inbox-routes.ts'
+import { agentCallOf, registrationName } from './json-body.ts'
 import { JsonAnswer } from './registry-exchange.ts'
-
-/** The input of a route. */
-interface RegistryRouteCall {
-  readonly registry: AgentRegistry
-  readonly request: HttpRequest
-  /** The parsed body; undefined for a route without one. */
-  readonly body: unknown
-  readonly identity: Identity
-  /** The account that the caller's agents count against. */
-  readonly account: string
-  /** The caller's permissions for agents; undefined: all. */
-  readonly rights: Pick<BrokerHandle, 'permits' | 'authorize' | 'requireCredentials'> | undefined
-  /** The last segment of the path `/agents/{agent_id}`; otherwise empty. */
-  readonly agentId: string
-  /** The query string without its question mark. */
-  readonly query: string
-}
-
-export interface RegistryRoute {
-  readonly name: string
-  readonly method: 'GET' | 'POST' | 'DELETE'
-  /** The content of the body. @default the body is ignored */
-  readonly body?: BodyContent
-  /** Returns the value that is answered as JSON with status 200; a {@link JsonAnswer} is JSON already. */
-  readonly run: (call: RegistryRouteCall) => Promise<unknown>
-}
+import type { RegistryRoute } from './registry-route.ts'
+import { callerOf } from './registry-route.ts'
 
 const OK = { ok: true }
 
@@ -121,13 +92,19 @@ const CALLS: ReadonlyMap<string, RegistryRoute> = new Map(
 /**
  * Returns the routes of a path, one for each method; undefined for an
  * unknown path.
+ * @param inbox `true` if the server has inboxes
  */
 export function routesAt(
   path: string,
+  inbox: boolean,
 ): { readonly agentId: string; readonly routes: readonly RegistryRoute[] } | undefined {
   if (path === '/agents') return { agentId: '', routes: [list] }
-  const [, name] = /^\/agents\/([^/]+)$/.exec(path) ?? []
+  const [, name, rest] = /^\/agents\/([^/]+)(?:\/inbox(|\/[^/]+))?$/.exec(path) ?? []
   if (name === undefined) return undefined
+  if (rest !== undefined) {
+    const route = inbox ? inboxRouteAt(rest) : undefined
+    return route && { agentId: decoded(name), routes: [route] }
+  }
   const call = CALLS.get(name)
   return { agentId: decoded(name), routes: call === undefined ? [get, remove] : [call, get, remove] }
 }
@@ -142,10 +119,6 @@ function decoded(segment: string): string {
   } catch {
     return ''
   }
-}
-
-function callerOf(request: HttpRequest, identity: Identity): RegistryCaller {
-  return { clientId: identity.clientId, admin: hasRole(identity, 'Admin'), address: addressOf(request) }
 }
 
 /**
