@@ -67,6 +67,54 @@ test('R5, A14 - an agent that misses its time-to-live is removed from every surf
   expect(page).toContain('broker_a2a_errors_total{agent_id="unknown",error_code="-32002"} 1\n')
 })
 
+/** Returns the answers of every surface that shows the agent `puller`. */
+async function shown({ http, api }: Pick<RunningServer, 'http' | 'api'>): Promise<readonly string[]> {
+  const pages = [
+    `${http.url}/agents`,
+    `${http.url}/agents/puller`,
+    `${http.url}/a2a/puller/.well-known/agent-card.json`,
+    `${api.url}/api/agents`,
+    `${api.url}/api/agent_card?agent_id=puller`,
+  ]
+  const texts = await Promise.all(pages.map(async (url) => (await fetch(url)).text()))
+  const listing = await callTool(http.url, 'agent_list', {})
+  const info = await callTool(http.url, 'agent_info', { agent_id: 'puller' })
+  return [...texts, listing.text, info.text]
+}
+
+test('agents - an agent without a url is on every surface without an address, and stays there while it is offline', async () => {
+  const path = testFolder()
+  const options = { store: { path }, connectors: { a2a: { agentTtlSeconds: 1 } } }
+  const first = await serve(options)
+  await register(first.http.url, { agent_id: 'puller', name: 'Puller', a2a: { pull: true } })
+  for (const text of await shown(first)) {
+    expect(text).toContain('puller')
+    expect(text).not.toContain('inbox.invalid')
+  }
+  const card = () => fetch(`${first.http.url}/agents/puller`).then((response) => response.json())
+  await expect.poll(card, { timeout: 15_000 }).toMatchObject({ agent_id: 'puller', offline: true })
+  await expect
+    .poll(() => metricsPage(first.api.url))
+    .toContain('broker_a2a_registry_operations_total{op="park",status="success"} 1\n')
+  await first.close()
+  const second = await serve(options)
+  for (const text of await shown(second)) {
+    expect(text).toContain('puller')
+    expect(text).not.toContain('inbox.invalid')
+  }
+  expect(await (await fetch(`${second.http.url}/agents/puller`)).json()).toMatchObject({ offline: true })
+})
+
+test('agents - with CONNECTORSA2_A_LOG=off a card that needs the log is refused', async () => {
+  const { http } = await serve({ connectors: { a2a: { log: 'off' } } })
+  const card = { agent_id: 'puller', name: 'Puller', a2a: { pull: true } }
+  const answer = await postJson(`${http.url}/agents/register`, card)
+  expect([answer.status, await answer.json()]).toMatchObject([
+    400,
+    { error: 'CARD_INVALID', details: [{ field: 'a2a.pull', allowed: expect.stringContaining('CONNECTORSA2_A_LOG') }] },
+  ])
+})
+
 test('agents - registrations survive a restart', async () => {
   const path = testFolder()
   const agent = await startAgent(withResult('here'))

@@ -227,6 +227,8 @@ test('A14 - requests to agents are counted by agent, method, status and code; al
     'broker_a2a_registry_operations_total{op="heartbeat",status="error"}': 0,
     'broker_a2a_registry_operations_total{op="expire",status="success"}': 0,
     'broker_a2a_registry_operations_total{op="expire",status="error"}': 0,
+    'broker_a2a_registry_operations_total{op="park",status="success"}': 0,
+    'broker_a2a_registry_operations_total{op="park",status="error"}': 0,
   })
   expect(series['broker_a2a_request_duration_seconds_count{agent_id="known"}']).toBe(4)
   expect(series['broker_a2a_first_byte_seconds_count{agent_id="known"}']).toBe(4)

@@ -28,7 +28,7 @@ export interface AgentSource {
 }
 
 const UNKNOWN = 'unknown'
-const OPERATIONS = ['register', 'deregister', 'heartbeat', 'expire'] as const
+const OPERATIONS = ['register', 'deregister', 'heartbeat', 'expire', 'park'] as const
 
 /** From an agent that answers from memory to one that needs an hour. */
 const BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 3600]

@@ -72,6 +72,8 @@ export async function openAgents(
     operatorCredentials,
     agentTtlSeconds: a2a.agentTtlSeconds,
     idHoldSeconds: a2a.idHoldSeconds,
+    parkSeconds: a2a.parkSeconds,
+    log: a2a.log,
     maxAgents: a2a.maxAgents,
     maxInstances: a2a.maxInstances,
     maxAgentsOf: frontDoor.maxAgentsOf,
@@ -82,6 +84,9 @@ export async function openAgents(
       operation(op, status, detail) {
         agentMetrics.registryOperation(op, status)
         audit.operation(op, status, detail)
+        if (op === 'park' && status === 'success') {
+          log.info({ agentId: detail.agentId }, 'agent parked without a heartbeat')
+        }
         if (op === 'expire' && status === 'success')
           log.info(
             { agentId: detail.agentId, instanceId: detail.instanceId },
@@ -197,7 +202,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
     list() {
       const inFlight = metrics.inFlight()
       return registry.list().map((card) => {
-        const { agent_id, name, version = '', url, registered_by } = card
+        const { agent_id, name, version = '', url = '', registered_by } = card
         const lastSeen = Date.parse(card.last_seen)
         const probe = registry.probeOf(agent_id)
         return {

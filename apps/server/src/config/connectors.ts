@@ -86,6 +86,15 @@ export const CONNECTORS = group('Connectors', {
       description:
         'Time for which the id of an expired agent is reserved for its owner, in seconds; 0 reserves no id. An Admin can delete the reservation.',
     }),
+    log: Type.Enum(['auto', 'off'], {
+      default: 'auto',
+      description:
+        '`auto`: agents may register with `a2a.durable`, `a2a.offline` and `a2a.pull`; `off`: the server keeps no log of their tasks, and refuses such cards.',
+    }),
+    parkSeconds: integer(604_800, 0, 31_536_000, {
+      description:
+        'Time for which an expired agent with an inbox stays registered as offline, in seconds; 0 removes it when it expires.',
+    }),
     defaultTimeoutSeconds: integer(300, 1, 2_000_000, {
       description: 'Time-out of a request to an agent if the request sets none, in seconds.',
     }),
