@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { testServer } from '@signalbox/testkit/test-server'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
@@ -205,6 +206,24 @@ async function beatOfOlderNode(system: BrokerHandle, agentId: string): Promise<v
   const tags = { revision, account, since, last_seen: String(Date.now()) }
   await system.eventsStore.publish(DISCOVERY_CHANNEL, { key: agentId, body: last.body, tags })
 }
+
+test('parking - an agent whose card is read is parked while the card cannot be read', async () => {
+  let status = 200
+  const served = { name: 'Served', url: 'http://127.0.0.1:9/agent', protocolVersion: '0.3.0' }
+  const server = await testServer((_request, response) => {
+    response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(served))
+  })
+  const { node } = await openBench()
+  const registry = await node({ agentTtlSeconds: 0.6 })
+  await registry.register({ agent_card_url: `${server.url}/card`, a2a: { offline: 'queue' } }, ALICE)
+  await delay(900)
+  expect(registry.get('served')).not.toHaveProperty('offline')
+  status = 500
+  await until(() => registry.get('served')?.offline === true)
+  status = 200
+  await until(() => registry.get('served')?.offline === undefined)
+  expect(registry.size).toBe(1)
+})
 
 test('parking - a heartbeat on a node of an older version ends it too', async () => {
   const { node, system } = await openBench()
