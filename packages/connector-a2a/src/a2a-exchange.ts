@@ -220,6 +220,11 @@ export class A2aExchange extends JsonRpcExchange {
     if (this.begin()) this.send(status, { ...this.moreHeaders, ...headers }, '')
   }
 
+  /** Adds headers to the answer, whatever it will be. */
+  addHeaders(headers: OutgoingHttpHeaders): void {
+    this.moreHeaders = { ...this.moreHeaders, ...headers }
+  }
+
   /**
    * Begins an answer that other code writes, and returns its additional headers, such as CORS
    * headers.

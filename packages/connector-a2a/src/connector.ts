@@ -1,5 +1,6 @@
 import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
+import type { AgentInbox } from '@signalbox/registry'
 import { createConnector } from '@signalbox/http-kit/internal'
 import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
@@ -20,6 +21,8 @@ export interface A2aConnector extends Connector {
   openStreams(): number
   /** The streams that are open to clients of this node, for operators. */
   readonly streams: Pick<OpenAgentStreams, 'list' | 'cancel'>
+  /** The inboxes of agents, for `registryRoutes`; undefined if `log` is `off`. */
+  readonly inbox: AgentInbox | undefined
   /** Calls agents for operators. */
   readonly calls: OperatorCalls
 }
@@ -64,6 +67,7 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
       inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
       openStreams: () => endpoint.gateway.streams.size,
       streams: endpoint.gateway.streams,
+      inbox: endpoint.inbox,
       calls: endpoint.gateway.operatorCalls,
     },
     endpoint,

@@ -21,6 +21,7 @@ import {
   refuseBody,
   scanJsonRpc,
 } from '@signalbox/http-kit/internal'
+import type { AgentInbox } from '@signalbox/registry'
 import { AgentConnections, isAgentId } from '@signalbox/registry'
 
 import { A2aExchange } from './a2a-exchange.ts'
@@ -28,12 +29,17 @@ import { KEY_SET_PATH } from './cards/card-keys.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
 import { OWN_STREAM } from './gateway/call-protocol.ts'
 import { assertCallable, methodLabel, readCall, streamRequest } from './gateway/call.ts'
+import type { Call as AgentCall } from './gateway/call.ts'
 import { Gateway } from './gateway/gateway.ts'
+import { LoggedCalls } from './gateway/logged-calls.ts'
+import { Inboxes } from './inbox/inboxes.ts'
 import type { A2aRequestEvent, AgentLookup, ResolvedA2aOptions } from './options.ts'
 import { callPath, encodedTail, pathOf, requestedVersion } from './request-path.ts'
 import type { AgentRequests } from './requests/agent-requests.ts'
 import { RestBinding } from './rest/rest-binding.ts'
 import { restResource } from './rest/rest-resource.ts'
+import { RunLog } from './runs/run-log.ts'
+import { Runs } from './runs/runs.ts'
 import type { StreamLimits } from './stream/limits.ts'
 import { NodeBudget } from './stream/link/node-budget.ts'
 import { TaskOwners } from './subscriber/instances/instance-calls.ts'
@@ -70,6 +76,10 @@ export class A2aEndpoint {
   readonly #registry: AgentLookup
   readonly #surface: Surface
   readonly #rest: RestBinding
+  readonly #runs: Runs | undefined
+  readonly #inboxes: Inboxes | undefined
+  /** The inboxes of agents; undefined without a log. */
+  readonly inbox: AgentInbox | undefined
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
@@ -95,13 +105,25 @@ export class A2aEndpoint {
       registered: (agentId) => registry.get(agentId),
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
+    const idleMs = options.maxSseIdleSeconds * 1000
+    const keepMs = options.logSeconds * 1000
+    const records = new TaskRecords(system)
+    const log = options.log === 'off' ? undefined : new RunLog(system, { maxAgeMs: keepMs, maxBytes: options.logBytes })
+    const { maxRuns: max, maxRunsPerCaller: maxPerCaller } = options
+    const runs = log && new Runs({ system, log, records, keepMs, max, maxPerCaller, streamLimits, idleMs, failed })
+    this.#runs = runs
+    const inboxes =
+      log && runs && new Inboxes({ system, log, runs, keepMs, maxEventBytes: agentMaxResponseBytes, failed })
+    this.#inboxes = inboxes
+    this.inbox = inboxes?.forRoutes
     this.gateway = new Gateway({
       broker,
       system,
       registry,
       requests,
+      logged: log && new LoggedCalls({ system, log, registry, requests, streamLimits, failed }),
       streamLimits,
-      pipe: { idleMs: options.maxSseIdleSeconds * 1000, keepAliveMs: options.keepAliveMs },
+      pipe: { idleMs, keepAliveMs: options.keepAliveMs },
       failed,
       onFinished: this.#onFinished,
     })
@@ -125,7 +147,9 @@ export class A2aEndpoint {
         streamLimits,
         streamBudget: new NodeBudget(options.streamBudgetBytes),
         owners: new TaskOwners(),
-        isolation: isolationOf(system, options.taskIsolation),
+        isolation: isolationOf(records, options.taskIsolation),
+        runs,
+        inbox: inboxes && (() => inboxes.answers),
         inFlight: new InFlight(),
         calls: new Set(),
         stopped: this.#stop.signal,
@@ -247,7 +271,8 @@ export class A2aEndpoint {
         assertCallable(this.#broker, caller, agentId, exchange.request.headers)
         const { url = '' } = exchange.request
         const mark = url.indexOf('?')
-        const call = { ...streamRequest(mark === -1 ? '' : url.slice(mark + 1)), protocol: OWN_STREAM }
+        const asked = streamRequest(mark === -1 ? '' : url.slice(mark + 1))
+        const call: AgentCall = { ...asked, protocol: OWN_STREAM, operation: 'stream' }
         return this.gateway.stream(exchange, caller, agentId, call)
       },
     }
@@ -301,12 +326,14 @@ export class A2aEndpoint {
   async #finish(graceMs: number): Promise<void> {
     // Streams that agents opened meanwhile.
     this.gateway.streams.close()
+    this.#runs?.leave()
     await this.subscribers.close(graceMs, () => this.#stop.abort())
+    await this.#inboxes?.close()
   }
 }
 
-function isolationOf(system: BrokerHandle, mode: ResolvedA2aOptions['taskIsolation']): TaskIsolation | undefined {
-  return mode === 'off' ? undefined : new TaskIsolation(new TaskRecords(system), mode === 'strict')
+function isolationOf(records: TaskRecords, mode: ResolvedA2aOptions['taskIsolation']): TaskIsolation | undefined {
+  return mode === 'off' ? undefined : new TaskIsolation(records, mode === 'strict')
 }
 
 const TEXT = 'text/plain; charset=utf-8'

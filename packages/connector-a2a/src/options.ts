@@ -78,6 +78,19 @@ export interface A2aConnectorOptions extends ConnectorOptions {
    * @default 'records'
    */
   readonly taskIsolation?: 'records' | 'strict' | 'off'
+  /**
+   * Keeps the answers and the events of calls that have an `Idempotency-Key`, and of all calls to agents with
+   * `a2a.durable`, in a log (`auto`), or none (`off`). @default 'auto'
+   */
+  readonly log?: 'auto' | 'off'
+  /** Seconds for which answers, events and idempotency keys are kept; at least 1. @default 86400 */
+  readonly logSeconds?: number
+  /** The most bytes of all answers and events that are kept; at least 1048576. @default 1073741824 */
+  readonly logBytes?: number
+  /** The most calls in progress on this node whose answers are kept; at least 1. @default 100000 */
+  readonly maxRuns?: number
+  /** The most calls of one caller in progress on this node whose answers are kept; 0 is no limit. @default 1000 */
+  readonly maxRunsPerCaller?: number
   /** The card at `/.well-known/agent-card.json`. @default `signalbox` and this package's version */
   readonly platform?: Partial<Platform>
   /**
@@ -122,6 +135,11 @@ const OPTION_TYPES: OptionTypes<A2aConnectorOptions> = {
   streamBudgetBytes: 'number',
   native: 'text',
   taskIsolation: 'text',
+  log: 'text',
+  logSeconds: 'number',
+  logBytes: 'number',
+  maxRuns: 'number',
+  maxRunsPerCaller: 'number',
   platform: 'object',
   rootAgentId: 'text',
   publicUrl: 'text',
@@ -154,6 +172,11 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
     streamBudgetBytes: options.streamBudgetBytes ?? derivedLimits().streamBytes,
     native: options.native ?? 'auto',
     taskIsolation: options.taskIsolation ?? 'records',
+    log: options.log ?? 'auto',
+    logSeconds: options.logSeconds ?? 86_400,
+    logBytes: options.logBytes ?? 1_073_741_824,
+    maxRuns: options.maxRuns ?? 100_000,
+    maxRunsPerCaller: options.maxRunsPerCaller ?? 1_000,
     platform: {
       name: 'signalbox',
       version: packageVersion(),
@@ -168,6 +191,10 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
   within('agentMaxConcurrency', resolved.agentMaxConcurrency, 1)
   within('maxSseIdleSeconds', resolved.maxSseIdleSeconds, 0, MAX_TIMER_MS / 1000)
   within('keepAliveMs', resolved.keepAliveMs, 0)
+  within('logSeconds', resolved.logSeconds, 1, MAX_TIMER_MS / 1000)
+  within('logBytes', resolved.logBytes, 1_048_576, Number.MAX_SAFE_INTEGER)
+  within('maxRuns', resolved.maxRuns, 1)
+  within('maxRunsPerCaller', resolved.maxRunsPerCaller, 0)
   within('streamBudgetBytes', resolved.streamBudgetBytes, 1, Number.MAX_SAFE_INTEGER)
   return resolved
 }

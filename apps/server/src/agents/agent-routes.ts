@@ -61,6 +61,11 @@ export function agentRoutes(
       streamLimits: { slowConsumerMs: a2a.slowConsumerSeconds * 1000 },
       native: a2a.native,
       taskIsolation: a2a.taskIsolation,
+      log: a2a.log,
+      logSeconds: a2a.logSeconds,
+      logBytes: a2a.logBytes,
+      maxRuns: a2a.logRunsMax,
+      maxRunsPerCaller: config.limits.caller.runs,
       ...(a2a.agentCaFile === '' ? {} : { agentCa: agentAuthorities(a2a.agentCaFile) }),
       ...(a2a.agentProxyUrl === '' ? {} : { agentProxyUrl: a2a.agentProxyUrl }),
       platform: { version: VERSION },
@@ -85,6 +90,7 @@ export function agentRoutes(
   const routes = registryRoutes(registry, {
     ...edge,
     broker,
+    ...(gateway.inbox === undefined ? {} : { inbox: gateway.inbox }),
     hooks: {
       requestFinished: ({ outcome, seconds }) => observe(outcome, seconds),
       failed: (error, request) =>

@@ -89,7 +89,17 @@ export const CONNECTORS = group('Connectors', {
     log: Type.Enum(['auto', 'off'], {
       default: 'auto',
       description:
-        '`auto`: agents may register with `a2a.durable`, `a2a.offline` and `a2a.pull`; `off`: the server keeps no log of their tasks, and refuses such cards.',
+        '`auto`: keeps the answers of calls with an `Idempotency-Key`, and of all calls to agents with `a2a.durable`, `a2a.offline` or `a2a.pull`; `off`: keeps no answers, and refuses such cards.',
+    }),
+    logSeconds: integer(86_400, 60, 31_536_000, {
+      description:
+        'Time for which answers, events of tasks and idempotency keys are kept, in seconds; also for the keys of `/ce`.',
+    }),
+    logBytes: integer(1_073_741_824, 1_048_576, 1_099_511_627_776, {
+      description: 'Maximum size of all kept answers and events, in bytes; the oldest are removed.',
+    }),
+    logRunsMax: integer(100_000, 1, 10_000_000, {
+      description: 'Maximum number of calls in progress on each node whose answers are kept.',
     }),
     parkSeconds: integer(604_800, 0, 31_536_000, {
       description:

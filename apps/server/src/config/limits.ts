@@ -34,6 +34,9 @@ export const LIMITS = group('Limits', {
     streams: count(caller.streams, { description: 'Open streams and monitors.' }),
     channels: count(1_000, { description: 'Channels that the caller created.' }),
     agents: count(1_000, { description: 'Agents that the caller has registered.' }),
+    runs: count(1_000, {
+      description: 'Calls of agents in progress whose answers are kept, on each node; see `CONNECTORSA2_A_LOG`.',
+    }),
     tasks: count(100, { description: 'Stored tasks. At the limit, calls do not become tasks.' }),
     waitingRequests: count(1_024, { description: 'Commands and queries that wait for a reply.' }),
   }),

@@ -163,6 +163,7 @@ function addConnectors(
   if (ce.enable) {
     const observe = metrics.requestsOf('cloudevents')
     const connector = ceConnector(broker, {
+      idempotencySeconds: config.connectors.a2a.logSeconds,
       authenticator,
       trustedOrigins: trustedOrigins(ce.trustedOrigins),
       bindHost: config.http.host,

@@ -81,8 +81,12 @@ function failed(agentId: string, { failure, error, status }: AgentReply): JsonRp
       return agentTimeout()
     case 'unreachable':
     case 'unavailable':
+    case 'unknown':
       return new JsonRpcError(JSON_RPC_CODES.AGENT_UNAVAILABLE, error)
+    case 'key_reused':
+      return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: ${error}`)
     case 'busy':
+    case 'inbox_full':
     case 'too_large':
       return new JsonRpcError(JSON_RPC_CODES.INTERNAL_ERROR, error)
     case 'invalid_response':

@@ -6,11 +6,13 @@ import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type { ConnectionCaller, JsonObject, JsonRpcNotification, JsonRpcRequest } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
-import { hopsOf, hopsProblem, shownValue } from '@signalbox/http-kit/internal'
+import { hopsOf, hopsProblem, isJsonObject, shownValue } from '@signalbox/http-kit/internal'
 import { isAgentId } from '@signalbox/registry'
 
 import { nativeProtocol } from '../native/native-protocol.ts'
 import type { OfficialCall } from '../native/official-call.ts'
+import type { Operation } from '../wire/index.ts'
+import { findMethod } from '../wire/index.ts'
 import type { CallProtocol } from './call-protocol.ts'
 import { DIALECT } from './call-protocol.ts'
 
@@ -23,6 +25,16 @@ export interface Call {
   /** The caller's time-out, in ms; undefined if the caller set none. */
   readonly timeoutMs: number | undefined
   readonly protocol: CallProtocol
+  /** The operation of A2A; undefined for other methods. */
+  readonly operation?: Operation | undefined
+  readonly params?: JsonObject | undefined
+}
+
+/** Returns true if a call asks for an answer before the agent's work is done. */
+export function returnsAtOnce({ params }: Call): boolean {
+  const configuration = params?.['configuration']
+  if (!isJsonObject(configuration)) return false
+  return configuration['returnImmediately'] === true || configuration['blocking'] === false
 }
 
 /** Each event of an official stream repeats the id of its request. */
@@ -40,12 +52,17 @@ export function readCall(
 ): Call {
   const { params } = message
   const id = message.kind === 'request' ? message.id : undefined
-  if (official === undefined) return { body, id, timeoutMs: readTimeoutMs(params), protocol: DIALECT }
+  if (official === undefined) {
+    const operation = findMethod(message.method)?.method.operation
+    return { body, id, timeoutMs: readTimeoutMs(params), protocol: DIALECT, operation, params }
+  }
+  const operation = official.method?.operation
   if (official.streams && id !== undefined && id.length > MAX_STREAM_ID_CHARACTERS) {
     const problem = `id has ${id.length} characters; a request for a stream may have ${MAX_STREAM_ID_CHARACTERS}`
     throw new JsonRpcError(JSON_RPC_CODES.INVALID_REQUEST, `invalid request: ${problem}`)
   }
-  return { body, id, timeoutMs: nativeTimeoutMs(headers, params), protocol: nativeProtocol(official.version) }
+  const protocol = nativeProtocol(official.version)
+  return { body, id, timeoutMs: nativeTimeoutMs(headers, params), protocol, operation, params }
 }
 
 /**

@@ -18,6 +18,7 @@ import { DIALECT } from './call-protocol.ts'
 import type { Call } from './call.ts'
 import { forbidden, lenientTimeoutMs } from './call.ts'
 import { callerHeaders } from './caller-headers.ts'
+import type { LoggedCalls } from './logged-calls.ts'
 import type { OperatorCalls } from './operator-calls.ts'
 import { operatorCalls } from './operator-calls.ts'
 
@@ -27,6 +28,8 @@ export interface GatewayOptions {
   readonly system: BrokerHandle
   readonly registry: AgentLookup
   readonly requests: AgentRequests
+  /** The calls whose answers are kept; undefined: no answers are kept. */
+  readonly logged: LoggedCalls | undefined
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
   /** Called for a failure that is reported to no client. */
@@ -37,6 +40,9 @@ export interface GatewayOptions {
 
 /** The parts of a call that its error depends on. */
 type FailedCall = Pick<Call, 'id' | 'protocol'> & { readonly agentId: string }
+
+/** The header of an answer that is the one of an earlier request with the same key, or a part of it. */
+const REPLAYED = { 'Idempotency-Replayed': 'true' } as const
 
 /** The most bytes of notifications that wait for a node to accept them. Further ones are dropped. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024
@@ -62,20 +68,23 @@ export class Gateway {
   }
 
   /** Forwards a request and answers it. The call continues when the caller disconnects. */
-  async call(
-    exchange: A2aExchange,
-    caller: ConnectionCaller,
-    agentId: string,
-    { body, id, timeoutMs, protocol }: Call,
-  ): Promise<void> {
+  async call(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
+    const { body, timeoutMs, protocol } = call
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, protocol)
       exchange.agentId = agentId
+      const { logged, requests } = this.#options
       const options = requestOptions(exchange, caller, timeoutMs, protocol)
-      const reply = await this.#options.requests.request(agentId, body, options)
-      await this.#answer(exchange, agentId, { id, protocol }, reply)
+      const kept = logged?.of(exchange.request.headers, agentId, call, options)
+      if (logged === undefined || kept === undefined) {
+        await this.#answer(exchange, agentId, call, await requests.request(agentId, body, options))
+        return
+      }
+      const { answer, replayed } = await logged.send(kept)
+      if (replayed) exchange.addHeaders(REPLAYED)
+      await this.#answer(exchange, agentId, call, answer)
     } catch (error) {
-      this.#fail(exchange, error, { agentId, id, protocol })
+      this.#fail(exchange, error, { ...call, agentId })
     }
   }
 
@@ -179,16 +188,23 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    { body, id, timeoutMs, protocol }: Call,
+    call: Call,
     opening: AbortController,
   ): ReturnType<typeof openStream> {
-    const { system, requests, streamLimits: limits } = this.#options
+    const { logged, system, requests, streamLimits: limits } = this.#options
+    const { body, id, timeoutMs, protocol } = call
     const { response } = exchange
     const onClose = (): void => opening.abort()
     if (response.destroyed) opening.abort()
     else response.once('close', onClose)
     try {
       const request = { ...requestOptions(exchange, caller, timeoutMs, protocol), signal: opening.signal }
+      const kept = logged?.of(exchange.request.headers, agentId, call, request)
+      if (logged !== undefined && kept !== undefined) {
+        const { answer, replayed } = await logged.open(kept)
+        if (replayed) exchange.addHeaders(REPLAYED)
+        return answer
+      }
       const failures = protocol.streamFailures(id)
       return await openStream({ system, requests, agentId, body, request, limits, failures })
     } finally {

@@ -43,11 +43,12 @@ function ownCard({ official, cards, request }: A2aExchange, agentId: string, res
   return encodeText(JSON.stringify(cards.extended(card, agentId, version, request)))
 }
 
-const { AUTHENTICATION_FAILED, FORBIDDEN, INTERNAL_ERROR, INVALID_REQUEST } = JSON_RPC_CODES
+const { AUTHENTICATION_FAILED, FORBIDDEN, INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST } = JSON_RPC_CODES
 
 /** Time after which a client may repeat a call, in seconds. */
 const RETRY_BUSY_SECONDS = 1
 const RETRY_UNREACHABLE_SECONDS = 5
+const RETRY_FULL_SECONDS = 30
 
 /** The longest time that an agent may ask its clients to wait, in seconds. */
 const MAX_RETRY_SECONDS = 86_400
@@ -100,6 +101,15 @@ function failed(agentId: string, reply: AgentReply): JsonRpcError {
       return new NativeError(INTERNAL_ERROR, 'RESPONSE_TOO_LARGE', error, { metadata: { agentId } })
     case 'invalid_response':
       return invalidResponse(agentId, reply)
+    case 'inbox_full':
+      return new NativeError(INTERNAL_ERROR, 'INBOX_FULL', error, {
+        ...unsent(agentId),
+        retryAfterSeconds: RETRY_FULL_SECONDS,
+      })
+    case 'unknown':
+      return new NativeError(INTERNAL_ERROR, 'OUTCOME_UNKNOWN', error, { metadata: { agentId } })
+    case 'key_reused':
+      return new NativeError(INVALID_PARAMS, 'IDEMPOTENCY_KEY_REUSED', `invalid params: ${error}`)
     default:
       return internalError(new Error(error))
   }

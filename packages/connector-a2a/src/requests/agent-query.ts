@@ -1,5 +1,6 @@
 import type { MessageInput, RequestMessage } from '@signalbox/broker-core'
 
+import type { EventConverter } from '../stream/events.ts'
 import type { WireVersion } from '../wire/index.ts'
 
 /** Returns the channel of one agent's requests. */
@@ -13,6 +14,9 @@ export function agentChannel(agentId: string): string {
  */
 export const WIRE_CHANNEL = '_AGENTS_.a2a'
 
+/** The channel of the requests whose answers are kept in the log of runs, for all agents. Older nodes do not serve it. */
+export const LOG_CHANNEL = '_AGENTS_.a2a/2'
+
 /** The way in which the serving node handles a request. */
 export type AgentQueryMode =
   /** Calls the agent and replies with its response. */
@@ -21,6 +25,8 @@ export type AgentQueryMode =
   | 'accept'
   /** Replies when the agent has sent its response headers, then relays its events on the stream's channel. */
   | 'stream'
+  /** Continues a run that its node has left. There is no request to the agent. */
+  | 'resume'
 
 /** The format in which the caller gets the agent's answer. */
 export type AnswerFormat =
@@ -45,6 +51,16 @@ export interface RestCall {
   readonly method: 'GET' | 'POST' | 'DELETE'
   /** The path below the agent's url, with the query. */
   readonly path: string
+}
+
+/** The run of a request whose answer is kept in the log. */
+export interface LoggedRequest {
+  readonly agentId: string
+  readonly run: string
+  /** The key with which the request runs once, and the digest of its content. @default it runs each time */
+  readonly once?: { readonly key: string; readonly digest: string } | undefined
+  /** Returns the converter that writes the agent's events into the log. Not encoded. */
+  readonly events?: ((wire: WireVersion) => EventConverter) | undefined
 }
 
 /** A request to an agent, as it travels from the node that received it to the node that serves the agent. */
@@ -75,17 +91,19 @@ export interface AgentQuery {
   readonly wire?: WireRequest | undefined
   /** The request of the HTTP+JSON binding that the serving node sends in place of a POST to the url. Not encoded. */
   readonly rest?: RestCall | undefined
+  /** Present on {@link LOG_CHANNEL}. */
+  readonly log?: LoggedRequest | undefined
 }
 
 /** The prefix of the tags that carry HTTP headers. */
 export const HEADER_TAG = 'a2a_hdr_'
-const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream'])
+const MODES: ReadonlySet<string> = new Set<AgentQueryMode>(['call', 'accept', 'stream', 'resume'])
 const ANSWERS: ReadonlySet<string> = new Set<AnswerFormat>(['native', 'rest', 'events', 'agent'])
 const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
 export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly body: Uint8Array } {
-  const { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire } = query
+  const { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire, log } = query
   const tags: Record<string, string> = {
     a2a_mode: mode,
     a2a_caller: callerId,
@@ -100,6 +118,14 @@ export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly b
     tags['a2a_agent'] = wire.agentId
     tags['a2a_wire'] = wire.version
     tags['a2a_answer'] = wire.answer
+  }
+  if (log !== undefined) {
+    tags['a2a_agent'] = log.agentId
+    tags['a2a_run'] = log.run
+    if (log.once !== undefined) {
+      tags['a2a_key'] = log.once.key
+      tags['a2a_digest'] = log.once.digest
+    }
   }
   for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
   return { body, tags }
@@ -124,13 +150,20 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
   const { a2a_account: account = `client:${callerId}`, a2a_request_id: requestId } = tags
   const admin = tags['a2a_admin'] === '1'
   const wire = decodeWire(tags)
-  return { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire }
+  const log = decodeLog(tags)
+  return { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire, log }
+}
+
+function decodeLog(tags: RequestMessage['tags']): LoggedRequest | undefined {
+  const { a2a_agent: agentId, a2a_run: run, a2a_key: key, a2a_digest: digest } = tags
+  if (agentId === undefined || run === undefined) return undefined
+  return { agentId, run, once: key === undefined || digest === undefined ? undefined : { key, digest } }
 }
 
 /** @throws TypeError for an unknown version or form */
 function decodeWire(tags: RequestMessage['tags']): WireRequest | undefined {
   const { a2a_agent: agentId, a2a_wire: version = '', a2a_answer: answer = '' } = tags
-  if (agentId === undefined) return undefined
+  if (agentId === undefined || tags['a2a_wire'] === undefined) return undefined
   if (!isVersion(version) || !isAnswer(answer)) throw new TypeError('not a request in a known version of A2A')
   return { agentId, version, answer }
 }

@@ -21,6 +21,21 @@ export type AgentFailure =
    * The response is not valid for the request: a redirect, or an event stream as the answer to a plain call.
    */
   | 'invalid_response'
+  /** The request may have run, and its outcome is lost. It is not sent again. */
+  | 'unknown'
+  /** Another request has the same idempotency key. */
+  | 'key_reused'
+  /** The inbox of the agent has no room for the request. */
+  | 'inbox_full'
+
+/** The kind of a reply with `follow` of an agent whose requests are parked. */
+export type ParkedReply =
+  /** A call waits for the answer. */
+  | 'wait'
+  /** No lessee was heard: a call is answered with the task as it is. */
+  | 'at_once'
+  /** A subscription begins with the task as it is. */
+  | 'snapshot'
 
 /** The outcome of a request to an agent, as the gateway needs it. */
 export interface AgentReply extends AgentDirectoryReply {
@@ -31,6 +46,12 @@ export interface AgentReply extends AgentDirectoryReply {
    * to requests without a version of A2A: their plain responses are relayed as streams.
    */
   readonly whole?: boolean | undefined
+  /**
+   * The event in the log of runs after which the caller's answer begins: that of an earlier request with the same key, or
+   * of a request that is parked. The reply has nothing else.
+   */
+  readonly follow?: string | undefined
+  readonly parked?: ParkedReply | undefined
   /** The headers of the agent's response that the caller gets, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -43,6 +64,9 @@ const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
   'busy',
   'not_found',
   'invalid_response',
+  'unknown',
+  'key_reused',
+  'inbox_full',
 ])
 
 const NO_BODY = new Uint8Array(0)
@@ -57,11 +81,13 @@ export function refusedReply({ message }: { readonly message: string }): AgentRe
 
 /** Encodes a reply as the reply of the Query. */
 export function encodeAgentReply(reply: AgentReply): ReplyInput & { readonly body?: Uint8Array } {
-  const { error, failure, status, body, whole, unsent, headers } = reply
+  const { error, failure, status, body, whole, unsent, follow, parked, headers } = reply
   const tags: Record<string, string> = { a2a_status: String(status) }
   if (failure !== undefined) tags['a2a_failure'] = failure
   if (whole === true) tags['a2a_whole'] = '1'
   if (unsent === true) tags['a2a_unsent'] = '1'
+  if (follow !== undefined) tags['a2a_follow'] = follow
+  if (parked !== undefined) tags['a2a_parked'] = parked
   if (headers !== undefined) {
     for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
   }
@@ -69,7 +95,14 @@ export function encodeAgentReply(reply: AgentReply): ReplyInput & { readonly bod
 }
 
 export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentReply {
-  const { a2a_status: status = '0', a2a_failure: failure = '', a2a_whole: whole, a2a_unsent: unsent } = tags
+  const {
+    a2a_status: status = '0',
+    a2a_failure: failure = '',
+    a2a_whole: whole,
+    a2a_unsent: unsent,
+    a2a_follow: follow,
+    a2a_parked: parked = '',
+  } = tags
   return {
     executed,
     error,
@@ -78,6 +111,8 @@ export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentR
     failure: isFailure(failure) ? failure : undefined,
     whole: whole === '1',
     unsent: unsent === '1',
+    follow,
+    parked: isParked(parked) ? parked : undefined,
     headers: headersOf(tags),
   }
 }
@@ -89,6 +124,12 @@ function headersOf(tags: Reply['tags']): Record<string, string> | undefined {
     if (tag.startsWith(HEADER_TAG)) (headers ??= {})[tag.slice(HEADER_TAG.length)] = tags[tag] ?? ''
   }
   return headers
+}
+
+const PARKED: ReadonlySet<string> = new Set<ParkedReply>(['wait', 'at_once', 'snapshot'])
+
+function isParked(parked: string): parked is ParkedReply {
+  return PARKED.has(parked)
 }
 
 function isFailure(failure: string): failure is AgentFailure {

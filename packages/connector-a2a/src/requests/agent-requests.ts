@@ -7,8 +7,8 @@ import { hasRole } from '@signalbox/http-kit'
 import type { AgentRegistry } from '@signalbox/registry'
 
 import { a2aVersionOf } from '../wire/index.ts'
-import type { AgentQueryMode, WireRequest } from './agent-query.ts'
-import { agentChannel, encodeAgentQuery, WIRE_CHANNEL } from './agent-query.ts'
+import type { AgentQueryMode, LoggedRequest, WireRequest } from './agent-query.ts'
+import { agentChannel, encodeAgentQuery, LOG_CHANNEL, WIRE_CHANNEL } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
 import { decodeAgentReply, refusedReply } from './agent-reply.ts'
 
@@ -31,6 +31,8 @@ export interface AgentRequestOptions extends AgentDirectoryOptions {
    * agent gets the request unchanged
    */
   readonly wire?: Omit<WireRequest, 'agentId'> | undefined
+  /** The run in whose log the answer is kept. Its id is that of the stream. @default it is not kept */
+  readonly log?: Omit<LoggedRequest, 'agentId'> | undefined
 }
 
 const NO_HEADERS: Readonly<Record<string, string>> = Object.freeze({})
@@ -47,13 +49,28 @@ export class AgentRequests {
     this.#timeouts = timeouts
   }
 
+  /** The time-out of requests that set none, in ms. */
+  get defaultTimeoutMs(): number {
+    return this.#timeouts.defaultTimeoutMs
+  }
+
   /**
    * Sends a JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/{agent_id}`, or to {@link WIRE_CHANNEL} if it
    * has a `wire`. The Query waits {@link GATEWAY_TIMEOUT_BUFFER_MS} longer than the agent may take.
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER when no answer came in time, ENGINE_UNAVAILABLE
    */
   async request(agentId: string, body: Uint8Array, options: AgentRequestOptions): Promise<AgentReply> {
-    const { caller, hops = 0, headers = NO_HEADERS, signal, callerGone, acceptOnly = false, streamId, wire } = options
+    const {
+      caller,
+      hops = 0,
+      headers = NO_HEADERS,
+      signal,
+      callerGone,
+      acceptOnly = false,
+      streamId,
+      wire,
+      log,
+    } = options
     const short = options.hold?.refusesBody(Infinity)
     if (short !== undefined) return { ...refusedReply(short), unsent: true }
     const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
@@ -72,8 +89,9 @@ export class AgentRequests {
       headers,
       streamId,
       wire: wire && { ...wire, agentId },
+      log: log && { ...log, agentId },
     })
-    const channel = wire === undefined ? agentChannel(agentId) : WIRE_CHANNEL
+    const channel = log === undefined ? (wire === undefined ? agentChannel(agentId) : WIRE_CHANNEL) : LOG_CHANNEL
     try {
       const reply = await this.#system.queries.send(channel, query, {
         timeoutMs: Math.ceil(timeoutMs) + GATEWAY_TIMEOUT_BUFFER_MS,
@@ -88,7 +106,30 @@ export class AgentRequests {
       this.replies.end(requestId)
     }
   }
+
+  /**
+   * Asks a node to continue a run that its own node has left. Does nothing for a run that is over.
+   * @throws BrokerError NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
+   */
+  async resume(agentId: string, run: string, caller: AgentDirectoryOptions['caller']): Promise<void> {
+    const query = encodeAgentQuery({
+      mode: 'resume',
+      body: NO_BODY,
+      callerId: caller.clientId,
+      account: caller.account ?? `client:${caller.clientId}`,
+      timeoutMs: RESUME_TIMEOUT_MS,
+      hops: 1,
+      headers: NO_HEADERS,
+      log: { agentId, run },
+    })
+    await this.#system.queries.send(LOG_CHANNEL, query, { timeoutMs: RESUME_TIMEOUT_MS })
+  }
 }
+
+/** The time for a node to take over a run, in ms. */
+const RESUME_TIMEOUT_MS = 10_000
+
+const NO_BODY = new Uint8Array(0)
 
 /**
  * The replies on their way through the broker to requests of this node. If this node serves the agent too, the bytes of

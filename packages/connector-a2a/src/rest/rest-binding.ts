@@ -91,9 +91,10 @@ export class RestBinding {
         const { exchange, caller } = call
         const { body, params } = given
         const timeoutMs = nativeTimeoutMs(exchange.request.headers, params)
+        const asked = { body, timeoutMs, operation, params }
         return METHODS[operation].streams
-          ? gateway.stream(exchange, caller, agentId, { body, timeoutMs, protocol: REST_STREAM })
-          : gateway.call(exchange, caller, agentId, { body, timeoutMs, protocol: REST_CALL })
+          ? gateway.stream(exchange, caller, agentId, { ...asked, protocol: REST_STREAM })
+          : gateway.call(exchange, caller, agentId, { ...asked, protocol: REST_CALL })
       },
     }
   }

@@ -33,6 +33,11 @@ const STATUS_OF_REASON: ReadonlyMap<string, number> = new Map([
   ['AGENT_UNAUTHENTICATED', 401],
   ['AGENT_FORBIDDEN', 403],
   ['REQUEST_TOO_LARGE', 413],
+  ['IDEMPOTENCY_KEY_INVALID', 400],
+  ['IDEMPOTENCY_KEY_REUSED', 422],
+  ['CURSOR_INVALID', 400],
+  ['OUTCOME_UNKNOWN', 409],
+  ['INBOX_FULL', 429],
 ])
 
 /** The HTTP status of the codes that are no errors of the server. */
@@ -59,6 +64,7 @@ const NAMES: ReadonlyMap<number, string> = new Map([
   [401, 'UNAUTHENTICATED'],
   [403, 'PERMISSION_DENIED'],
   [404, 'NOT_FOUND'],
+  [409, 'ABORTED'],
   [429, 'RESOURCE_EXHAUSTED'],
   [503, 'UNAVAILABLE'],
   [504, 'DEADLINE_EXCEEDED'],

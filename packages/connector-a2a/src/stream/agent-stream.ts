@@ -13,7 +13,7 @@ import { busy, STREAM_FAILURES } from './failures.ts'
 import type { StreamLimits } from './limits.ts'
 import { EventBytes, resolveLimits } from './limits.ts'
 import type { NodeBudget } from './link/node-budget.ts'
-import type { SenderOwner } from './link/sender.ts'
+import type { SenderOwner, StreamSink } from './link/sender.ts'
 import { LinkSender } from './link/sender.ts'
 import { OwnEvents } from './own-events.ts'
 import type { Timed } from './stream-timer.ts'
@@ -26,6 +26,8 @@ export interface AgentStreamOptions {
   readonly response: AgentBody
   /** Converts the agent's events. @default to the gateway's own events */
   readonly converter?: EventConverter | undefined
+  /** Returns the destination of the events. @default the link to the caller's node */
+  readonly sink?: ((owner: SenderOwner) => StreamSink) | undefined
   readonly limits: StreamLimits
   /** The budget that all streams of the node share. */
   readonly budget: NodeBudget
@@ -79,7 +81,7 @@ type State =
 export class AgentStream implements SenderOwner, Timed {
   readonly #response: AgentBody
   readonly #converter: EventConverter
-  readonly #link: LinkSender
+  readonly #link: StreamSink
   readonly #timer: StreamTimer
   readonly #signal: AbortSignal | undefined
   readonly #held: EventBytes
@@ -99,11 +101,22 @@ export class AgentStream implements SenderOwner, Timed {
   readonly #ended = Promise.withResolvers<AgentStreamEnd>()
   readonly #onAbort = (): void => this.#contain(() => this.onCancel())
 
-  constructor({ system, streamId, response, converter, limits, budget, held, account, signal }: AgentStreamOptions) {
+  constructor({
+    system,
+    streamId,
+    response,
+    converter,
+    sink,
+    limits,
+    budget,
+    held,
+    account,
+    signal,
+  }: AgentStreamOptions) {
     const resolved = resolveLimits(limits)
     this.#response = response
     this.#converter = converter ?? new OwnEvents(streamId)
-    this.#link = new LinkSender({ system, streamId, limits: resolved, budget, owner: this })
+    this.#link = sink?.(this) ?? new LinkSender({ system, streamId, limits: resolved, budget, owner: this })
     this.#timer = StreamTimer.for(resolved)
     this.#signal = signal
     this.#account = account

@@ -14,7 +14,7 @@ import { STREAM_FAILURES } from './failures.ts'
 import type { ResolvedStreamLimits, StreamLimits } from './limits.ts'
 import { resolveLimits } from './limits.ts'
 import type { EndMark, StreamFrame } from './link/messages.ts'
-import type { ReceiverOwner } from './link/receiver.ts'
+import type { FrameSource, ReceiverOwner } from './link/receiver.ts'
 import { LinkReceiver } from './link/receiver.ts'
 import type { StreamEvent } from './recent-events.ts'
 import { RecentEvents } from './recent-events.ts'
@@ -109,7 +109,7 @@ interface TerminalEvent {
 /** The caller's side of one stream: writes the events of its link as fast as the caller reads them. */
 export class CallerStream implements ReceiverOwner, Timed {
   readonly streamId: string
-  readonly #link: LinkReceiver
+  readonly #link: FrameSource
   readonly #limits: ResolvedStreamLimits
   readonly #failures: FailureEncoder
   readonly #recent = new RecentEvents()
@@ -127,7 +127,7 @@ export class CallerStream implements ReceiverOwner, Timed {
   #asked: StreamFailure | undefined
   readonly #ended = Promise.withResolvers<StreamEnd>()
 
-  constructor(streamId: string, link: LinkReceiver, limits: ResolvedStreamLimits, failures: FailureEncoder) {
+  constructor(streamId: string, link: FrameSource, limits: ResolvedStreamLimits, failures: FailureEncoder) {
     this.streamId = streamId
     this.#link = link
     this.#limits = limits

@@ -78,6 +78,10 @@ export interface EventConverter {
    * @default none
    */
   quiet?(now: number): ClientText | undefined
+  /** True while the last event is held back. @default never */
+  readonly holds?: boolean
+  /** Returns the event that is held back; undefined if there is none. @default none */
+  rest?(): ClientText | undefined
   /** Converts the body of an answer that was no event stream, a piece of work at a time. */
   plainAnswer(body: Uint8Array): Steps<ClientText | ClientBytes>
   /** Returns the last text for a complete response without a terminal event. */

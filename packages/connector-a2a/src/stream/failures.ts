@@ -51,6 +51,11 @@ export const STREAM_FAILURES = {
     message: 'stream interrupted',
     native: { code: INTERNAL, reason: 'STREAM_INTERRUPTED' },
   },
+  AGENT_LOST: {
+    code: JSON_RPC_CODES.AGENT_UNAVAILABLE,
+    message: 'the connection to the agent was lost before it named a task',
+    native: { code: INTERNAL, reason: 'AGENT_LOST' },
+  },
   SLOW_CONSUMER: {
     code: INTERNAL,
     message: 'slow consumer',

@@ -57,6 +57,14 @@ export class NativeEvents implements EventConverter {
     return undefined
   }
 
+  rest(): ClientText | undefined {
+    return someText(this.#rest())
+  }
+
+  get holds(): boolean {
+    return this.#translation?.holds === true
+  }
+
   /** @inheritdoc The gateway relays event streams only, so there is no other body. */
   *plainAnswer(): Steps<ClientText> {
     yield
@@ -184,6 +192,6 @@ export function fromBytes(bytes: string): string {
 }
 
 /** Returns a text with one character for each byte of its UTF-8 form, as streams are relayed. */
-function asBytes(text: string): string {
+export function asBytes(text: string): string {
   return Buffer.from(text).toString('latin1')
 }

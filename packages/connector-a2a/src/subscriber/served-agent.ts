@@ -1,21 +1,29 @@
 import type { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
-import { encodeText } from '@signalbox/broker-core'
+import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
+import type { JsonObject } from '@signalbox/http-kit'
 import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import type { AgentAuthorization, AgentCard, AgentTarget } from '@signalbox/registry'
-import { CredentialsError } from '@signalbox/registry'
+import { agentOptions, CredentialsError } from '@signalbox/registry'
 
-import type { AgentQuery } from '../requests/agent-query.ts'
+import type { InboxAnswers } from '../inbox/inbox-answers.ts'
+import type { AgentQuery, LoggedRequest } from '../requests/agent-query.ts'
 import { decodeAgentQuery } from '../requests/agent-query.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
 import type { RepliesOnTheWay } from '../requests/agent-requests.ts'
-import type { AgentStream } from '../stream/agent-stream.ts'
+import type { RunWriter } from '../runs/run-writer.ts'
+import type { Runs } from '../runs/runs.ts'
+import { ServedRun } from '../runs/runs.ts'
+import type { AgentBody, AgentStream } from '../stream/agent-stream.ts'
+import type { EventConverter } from '../stream/events.ts'
 import type { StreamLimits } from '../stream/limits.ts'
 import { publishStreamCancel } from '../stream/link/messages.ts'
 import type { NodeBudget } from '../stream/link/node-budget.ts'
+import type { SenderOwner } from '../stream/link/sender.ts'
+import type { A2aMethod, WireVersion } from '../wire/index.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
 import {
@@ -54,6 +62,10 @@ export interface ServingNode {
   /** Returns a count of the bytes that a caller's call holds. */
   readonly heldBytes: (account: string) => HeldBytes
   readonly replies: RepliesOnTheWay
+  /** The runs whose answers are kept in the log; undefined: no answers are kept. */
+  readonly runs: Runs | undefined
+  /** Answers for the agents whose requests are parked. */
+  readonly inbox: (() => InboxAnswers) | undefined
   readonly streamLimits: StreamLimits
   readonly streamBudget: NodeBudget
   /** Counts over all agents. */
@@ -78,7 +90,12 @@ interface CallUnderWay {
   readonly held: HeldBytes
   /** Undefined without isolation. */
   readonly isolated?: IsolatedRequest | undefined
+  /** The run that keeps the answer; undefined if it is not kept. */
+  readonly run?: ServedRun | undefined
 }
+
+/** A request that its caller may send. */
+type AdmittedRequest = Pick<CallUnderWay, 'query' | 'held' | 'isolated' | 'run'>
 
 /** One request to an instance. */
 interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' | 'isolated'> {
@@ -93,7 +110,9 @@ export class ServedAgent {
   readonly #agentId: string
   readonly #pool: InstancePool
   readonly #calls: InstanceCalls
-  #ownerId: string
+  #card: AgentCard
+  /** True for an agent that has no address: it fetches its requests. */
+  #isPull: boolean
   #inFlight = 0
   /** The versions of A2A that the agent speaks. */
   wire: AgentWire
@@ -103,7 +122,8 @@ export class ServedAgent {
     this.#node = node
     this.#idle = idle
     this.#agentId = card.agent_id
-    this.#ownerId = card.registered_by
+    this.#card = card
+    this.#isPull = agentOptions(card).pull
     this.#pool = new InstancePool(node.maxConcurrency)
     this.#calls = new InstanceCalls(card.agent_id, this.#pool, node.owners)
     this.wire = new AgentWire(card)
@@ -121,7 +141,7 @@ export class ServedAgent {
 
   /** `false` when the agent is not registered any more. */
   get registered(): boolean {
-    return this.#pool.size > 0
+    return this.#isPull || this.#pool.size > 0
   }
 
   /**
@@ -130,9 +150,10 @@ export class ServedAgent {
    */
   update(card: AgentCard | undefined, targetOf: (url: string) => AgentTarget | undefined): void {
     if (card !== undefined) {
-      this.#ownerId = card.registered_by
+      this.#card = card
       if (this.wire.isOutdatedBy(card)) this.wire = new AgentWire(card)
     }
+    this.#isPull = card !== undefined && agentOptions(card).pull
     this.#pool.update(card, targetOf)
   }
 
@@ -147,31 +168,65 @@ export class ServedAgent {
   /** Sends a request to the agent, or refuses it. */
   answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     if (!this.registered) return AGENT_GONE
+    if (this.#isPull) return this.#node.inbox?.().answer(query, this.#card) ?? AGENT_GONE
     if (!this.#pool.permitted) return ADDRESS_REFUSED
     if (this.#node.stopped.aborted) return SHUTTING_DOWN
     const held = this.#node.heldBytes(query.account)
+    if (query.mode === 'resume') return this.#resume(query, held)
     const short = held.refusesBody(Infinity)
     if (short !== undefined) return { ...refusedReply(short), unsent: true }
     const isolated = this.#node.isolation?.of(query, {
       agentId: this.#agentId,
-      agentOwner: this.#ownerId,
+      agentOwner: this.#card.registered_by,
       maxBytes: this.#node.maxResponseBytes,
     })
-    if (isolated?.namesTasks !== true) return this.#admit(query, message, held, isolated)
-    return isolated.refusal().then((refusal) => refusal ?? this.#admit(query, message, held, isolated))
+    const admitted = () =>
+      query.log === undefined
+        ? this.#admit({ query, held, isolated }, message.signal)
+        : this.#keep({ query, held, isolated }, query.log)
+    if (isolated?.namesTasks !== true) return admitted()
+    return isolated.refusal().then((refusal) => refusal ?? admitted())
   }
 
-  #admit(
-    query: AgentQuery,
-    message: Pick<RequestMessage, 'signal'>,
-    held: HeldBytes,
-    isolated: IsolatedRequest | undefined,
-  ): AgentReply | Promise<AgentReply> {
+  /** Sends a request whose answer is kept, if it did not run before. It goes on when its caller leaves. */
+  async #keep(request: AdmittedRequest, log: LoggedRequest): Promise<AgentReply> {
+    const { runs, stopped } = this.#node
+    const { query } = request
+    const run = await (runs ?? missing()).begin(query, log)
+    if (!(run instanceof ServedRun)) return run
+    const logged = { ...log, events: (wire: WireVersion) => run.writer.events(wire) }
+    try {
+      const reply = await this.#admit({ ...request, query: { ...query, log: logged }, run }, stopped)
+      if (!isOpened(query, reply)) {
+        await run.answered({ agentId: this.#agentId, callerId: query.callerId }, query, reply)
+      }
+      return reply
+    } catch (error) {
+      run.end()
+      throw error
+    }
+  }
+
+  /** Continues a run that its node has left. */
+  async #resume(query: AgentQuery, held: HeldBytes): Promise<AgentReply> {
+    const { runs } = this.#node
+    const instance = this.#pool.choose()
+    if (instance === undefined) return AGENT_BUSY
+    const run = query.log && (await runs?.takeOver(query, query.log))
+    if (run !== undefined) {
+      const call = { place: this.#begin(instance), query, followed: undefined, held, run }
+      this.#relayed(call, () => this.#recover(call, run)).catch((error: unknown) => this.#node.failed(error))
+    }
+    return ACCEPTED
+  }
+
+  #admit(request: AdmittedRequest, requesterGone: AbortSignal): AgentReply | Promise<AgentReply> {
+    const { query } = request
     const followed = this.#calls.followed(query)
     const instance = this.#calls.choose(query, followed)
     if (instance === undefined) return AGENT_BUSY
-    const call = { place: this.#begin(instance), query, followed, held, isolated }
-    if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', message.signal)
+    const call = { ...request, place: this.#begin(instance), followed }
+    if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', requesterGone)
     const reply = this.#call(call)
     if (query.mode === 'call') return reply
     reply.catch((error: unknown) => this.#node.failed(error))
@@ -198,13 +253,9 @@ export class ServedAgent {
       const { AgentStream } = await import('../stream/agent-stream.ts')
       if (this.#node.stopped.aborted) return SHUTTING_DOWN
       const result = await this.#send(call, requesterGone)
-      const { events: response, converter } = result
-      if (response !== undefined) {
-        const { system, streamLimits: limits, streamBudget: budget, stopped: signal } = this.#node
-        const { held, query } = call
-        const { account } = query
-        const stream = new AgentStream({ system, streamId, response, converter, limits, budget, held, account, signal })
-        relay = this.#relay(call, streamId, stream)
+      if (result.events !== undefined) {
+        const stream = this.#streamOf(AgentStream, call, streamId, result.events, result.converter)
+        relay = this.#relayed(call, () => this.#relay(call, streamId, stream))
         relay.catch((error: unknown) => this.#node.failed(error))
       } else if (requesterGone.aborted && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
       return result.reply
@@ -216,14 +267,70 @@ export class ServedAgent {
     }
   }
 
-  async #relay(call: CallUnderWay, streamId: string, stream: AgentStream): Promise<void> {
+  #streamOf(
+    Stream: typeof AgentStream,
+    { held, query, run }: CallUnderWay,
+    streamId: string,
+    response: AgentBody,
+    given: EventConverter | undefined,
+  ): AgentStream {
+    const { runs, stopped, system, streamLimits: limits, streamBudget: budget } = this.#node
+    const { account } = query
+    const signal = run === undefined ? stopped : runs?.leaving
+    const converter = given ?? run?.writer.events(undefined)
+    const sink = run && ((owner: SenderOwner) => run.writer.attach(owner))
+    return new Stream({ system, streamId, response, converter, sink, limits, budget, held, account, signal })
+  }
+
+  async #relayed(call: CallUnderWay, relay: () => Promise<void>): Promise<void> {
     try {
-      const { cancelled } = await stream.run()
-      if (cancelled && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
+      await relay()
     } finally {
       call.held.release()
+      call.run?.end()
       this.#finish(call.place)
     }
+  }
+
+  async #relay(call: CallUnderWay, streamId: string, stream: AgentStream): Promise<void> {
+    const { cancelled } = await stream.run()
+    if (call.run !== undefined) await this.#recover(call, call.run)
+    else if (cancelled && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
+  }
+
+  /** Continues a run whose connection to the agent was cut, unless it is over. */
+  async #recover(call: CallUnderWay, { writer }: ServedRun): Promise<void> {
+    await writer.written()
+    if (writer.isOver) return
+    const { recoverRun } = await import('../runs/recovery.ts')
+    const stopped = this.#node.runs?.leaving ?? this.#node.stopped
+    await recoverRun(writer, { stopped, ask: (method, params) => this.#askOfTask(call, writer, method, params) })
+  }
+
+  /** Asks the agent about the task of a run. Events go into the run. */
+  async #askOfTask(
+    call: CallUnderWay,
+    writer: RunWriter,
+    { names, streams }: A2aMethod,
+    params: JsonObject,
+  ): Promise<string | null | undefined> {
+    const { wire: version = '1.0' } = writer
+    const { query } = call
+    const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names[version], params }))
+    const asked: AgentQuery = {
+      ...query,
+      mode: streams ? 'stream' : 'call',
+      body,
+      timeoutMs: RECOVERY_TIMEOUT_MS,
+      wire: { agentId: this.#agentId, version, answer: 'native' },
+      log: query.log && { ...query.log, events: (wire) => writer.events(wire) },
+    }
+    const { AgentStream } = await import('../stream/agent-stream.ts')
+    const one = { ...call, query: asked, isolated: undefined, followed: this.#calls.followed(asked) }
+    const { reply, events, converter } = await this.#send(one)
+    if (events === undefined) return reply.failure === undefined ? (decodeText(reply.body) ?? null) : null
+    await this.#streamOf(AgentStream, one, query.log?.run ?? '', events, converter).run()
+    return undefined
   }
 
   /**
@@ -332,6 +439,18 @@ export class ServedAgent {
     this.#node.inFlight.finish()
     if (--this.#inFlight === 0) this.#idle()
   }
+}
+
+/** The time for an agent to say how a task goes on, in ms. */
+const RECOVERY_TIMEOUT_MS = 30_000
+
+/** Returns true if a reply opened a stream of events. */
+function isOpened({ mode }: AgentQuery, { failure, status, whole }: AgentReply): boolean {
+  return mode === 'stream' && failure === undefined && whole !== true && status >= 200 && status < 300
+}
+
+function missing(): never {
+  throw new TypeError('this node keeps no log of runs (CONNECTORSA2_A_LOG is off)')
 }
 
 /**

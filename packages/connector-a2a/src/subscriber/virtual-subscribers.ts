@@ -1,10 +1,10 @@
 import type { ReplyInput, RequestMessage, Subscription } from '@signalbox/broker-core'
 import { keepSubscribed } from '@signalbox/broker-core/internal'
 import type { AgentCard, AgentConnections } from '@signalbox/registry'
-import { AgentTarget } from '@signalbox/registry'
+import { AgentTarget, isParkable } from '@signalbox/registry'
 
 import type { AgentLookup } from '../options.ts'
-import { agentChannel, decodeAgentQuery, WIRE_CHANNEL } from '../requests/agent-query.ts'
+import { agentChannel, decodeAgentQuery, LOG_CHANNEL, WIRE_CHANNEL } from '../requests/agent-query.ts'
 import { encodeAgentReply } from '../requests/agent-reply.ts'
 import { AGENT_GONE, SHUTTING_DOWN } from './agent-failures.ts'
 import type { ServingNode } from './served-agent.ts'
@@ -48,6 +48,8 @@ export class VirtualSubscribers {
   readonly #unfollow: () => void
   /** Requests to all agents whose version of A2A matters. */
   readonly #wire: KeptSubscription
+  /** Requests to all agents whose answers are kept; undefined if this node keeps none. */
+  readonly #logged: KeptSubscription | undefined
 
   constructor(registry: AgentLookup, node: ServingNode, connections: AgentConnections) {
     this.#node = node
@@ -58,9 +60,8 @@ export class VirtualSubscribers {
       else this.#serve(card)
     })
     for (const card of registry.list({})) this.#serve(card)
-    this.#wire = this.#keep(() =>
-      node.system.queries.subscribe(WIRE_CHANNEL, {}, (request) => this.#serveWire(request)),
-    )
+    this.#wire = this.#serveAll(WIRE_CHANNEL)
+    this.#logged = node.runs && this.#serveAll(LOG_CHANNEL)
   }
 
   /** Returns the number of calls and streams under way for an agent on this node. */
@@ -86,6 +87,7 @@ export class VirtualSubscribers {
     this.#unfollow()
     for (const subscriber of this.#byId.values()) this.#unsubscribe(subscriber)
     this.#close(this.#wire)
+    if (this.#logged !== undefined) this.#close(this.#logged)
     await Promise.all(this.#closing)
     const { calls, inFlight } = this.#node
     if (!(await inFlight.idleWithin(graceMs))) {
@@ -99,6 +101,8 @@ export class VirtualSubscribers {
 
   #serve(card: AgentCard): void {
     const { agent_id: id } = card
+    // Its inbox ends the tasks whose time is over, also when nobody calls the agent.
+    if (isParkable(card)) this.#node.inbox?.()
     const subscriber = this.#byId.get(id) ?? this.#add(card)
     subscriber.agent.update(card, (url) => this.#targetOf(url, `client:${card?.registered_by}`))
     if (!subscriber.agent.registered) {
@@ -125,14 +129,18 @@ export class VirtualSubscribers {
     }
   }
 
+  #serveAll(channel: string): KeptSubscription {
+    return this.#keep(() => this.#node.system.queries.subscribe(channel, {}, (request) => this.#serveOne(request)))
+  }
+
   /** @throws TypeError for a Query that the gateway did not encode */
-  async #serveWire(request: RequestMessage): Promise<ReplyInput> {
+  async #serveOne(request: RequestMessage): Promise<ReplyInput> {
     const query = decodeAgentQuery(request)
-    const { wire } = query
-    if (wire === undefined) throw new TypeError('not a request to an agent')
+    const { agentId } = query.wire ?? query.log ?? {}
+    if (agentId === undefined) throw new TypeError('not a request to an agent')
     // Another node may know of a registration first.
-    if (!this.#byId.has(wire.agentId)) await awaitRegistration(this.#registry, wire.agentId)
-    const subscriber = this.#byId.get(wire.agentId)
+    if (!this.#byId.has(agentId)) await awaitRegistration(this.#registry, agentId)
+    const subscriber = this.#byId.get(agentId)
     return encodeAgentReply(subscriber === undefined ? AGENT_GONE : await subscriber.agent.answer(query, request))
   }
 

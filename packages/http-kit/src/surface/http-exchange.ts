@@ -36,7 +36,7 @@ export abstract class HttpExchange {
   readonly request: HttpRequest
   readonly response: HttpResponse
   readonly startedAt = performance.now()
-  protected readonly moreHeaders: OutgoingHttpHeaders | undefined
+  protected moreHeaders: OutgoingHttpHeaders | undefined
   #hold: RequestHold | undefined
   #stalledMs = STALLED_MS
   #answered = false

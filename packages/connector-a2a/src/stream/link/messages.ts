@@ -39,6 +39,8 @@ export interface Heartbeat {
   readonly last: number
   /** True if the agent has sent bytes, such as a comment, since the last message. */
   readonly alive: boolean
+  /** True if the agent's node does not relay the stream any more, although it is not over. */
+  readonly isLeft?: boolean
 }
 
 const NO_BODY = new Uint8Array(0)
@@ -52,18 +54,20 @@ export function encodeFrame({ number, body, more, ask, cut, end }: Omit<StreamFr
   return { body, tags }
 }
 
-export function encodeHeartbeat({ last, alive }: Omit<Heartbeat, 'kind'>): MessageInput {
-  return { body: NO_BODY, tags: { beat: String(last), ...(alive ? { alive: '1' } : {}) } }
+export function encodeHeartbeat({ last, alive, isLeft }: Omit<Heartbeat, 'kind'>): MessageInput {
+  const tags = { beat: String(last), ...(alive ? { alive: '1' } : {}), ...(isLeft === true ? { left: '1' } : {}) }
+  return { body: NO_BODY, tags }
 }
 
 /** Decodes a message on a stream's channel. Undefined for another version's message: only Signalbox publishes here. */
 export function decodeFrame({ body, tags }: Pick<Message, 'body' | 'tags'>): StreamFrame | Heartbeat | undefined {
-  const { n, beat, alive, more, ask, cut, end } = tags
+  const { n, beat, alive, left, more, ask, cut, end } = tags
   if (n !== undefined) {
     const number = Number(n)
     return { kind: 'frame', number, body, more: more === '1', ask: ask === '1', cut: cut === '1', end: decodeEnd(end) }
   }
-  return beat === undefined ? undefined : { kind: 'heartbeat', last: Number(beat), alive: alive === '1' }
+  if (beat === undefined) return undefined
+  return { kind: 'heartbeat', last: Number(beat), alive: alive === '1', isLeft: left === '1' }
 }
 
 function decodeEnd(end: string | undefined): EndMark | undefined {

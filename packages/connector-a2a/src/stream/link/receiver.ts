@@ -23,11 +23,34 @@ export interface ReceiverOwner {
   crash(error: unknown): void
 }
 
+/** The source of a stream's frames for its caller. */
+export interface FrameSource {
+  /** Starts to notify the stream that reads the frames. @param budget Counts the bytes of an event in parts */
+  start(owner: ReceiverOwner, budget: ByteBudget | undefined): void
+  /** The time of the last message of the agent's node, as a value of `performance.now()`. */
+  readonly lastHeard: number
+  /** The last time at which the agent was known to have sent bytes without an event; 0 for never. */
+  readonly agentHeard: number
+  /** True if a frame is missing. */
+  readonly gap: boolean
+  next(): StreamFrame | undefined
+  join(frame: StreamFrame): JoinedEvents | StreamFailure | undefined
+  /** Records that the caller has read every frame that {@link next} returned. */
+  read(): void
+  /** Records that the caller has read the last frame. */
+  confirm(): void
+  /** Ends the agent's side, if the stream is its caller's alone. */
+  cancel(): Promise<void>
+  tick(now: number): void
+  /** Drops the frames that were not read. Idempotent. */
+  close(): Promise<void>
+}
+
 /**
  * The caller's end of a stream's link: queues the frames in order, joins events that came in parts, and grants credit.
  * The granted credit bounds the queue.
  */
-export class LinkReceiver {
+export class LinkReceiver implements FrameSource {
   readonly #system: BrokerHandle
   readonly #streamId: string
   /** `gap`: a frame is missing, and no frame is queued after it, because events are delivered at most once. */

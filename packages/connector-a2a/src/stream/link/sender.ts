@@ -44,10 +44,35 @@ interface Waiting {
   readonly end: EndMark | undefined
 }
 
+/** The destination of the events of an agent's stream. */
+export interface StreamSink {
+  /** Events may be pushed before it is open. @throws BrokerError ENGINE_UNAVAILABLE */
+  open(): Promise<void>
+  /** True while events wait: stop reading. */
+  readonly blocked: boolean
+  /** The bytes of the events that wait. */
+  readonly waitingBytes: number
+  /** True once the last event arrived. */
+  readonly delivered: boolean
+  /** Adds text of events, in latin1; `end` marks the last. */
+  push(text: string, end: EndMark | undefined): void
+  /** Adds a large event in parts; `end` marks the last. */
+  pushLarge(parts: readonly Uint8Array[], end: EndMark): void
+  /** Sends the text that was pushed in this event-loop tick. */
+  flush(): void
+  /** Ends the stream at once. */
+  cutShort(text: string, end: EndMark): void
+  /** Records that the agent has sent bytes, which need not be an event. */
+  heard(): void
+  tick(now: number): void
+  /** Idempotent. */
+  close(): void
+}
+
 /**
  * The agent's end of a stream's link: sends events as numbered frames, within the credit that the caller's node grants.
  */
-export class LinkSender implements BudgetWaiter {
+export class LinkSender implements StreamSink, BudgetWaiter {
   readonly #options: SenderOptions
   /** `ending`: the last event was pushed. */
   #state: 'open' | 'ending' | 'closed' = 'open'

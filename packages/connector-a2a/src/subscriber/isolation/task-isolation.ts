@@ -113,7 +113,7 @@ export class IsolatedRequest {
   async #begun(taskId: string | undefined): Promise<void> {
     // A message to a task does not begin it.
     if (taskId === undefined || this.#request.taskIds.includes(taskId)) return
-    await this.#records.add(this.#caller.agentId, taskId, this.#query.callerId)
+    await this.#records.add(this.#caller.agentId, taskId, this.#query.callerId, this.#query.log?.run)
   }
 
   async #isVisible(taskId: string): Promise<boolean> {

@@ -2,10 +2,8 @@ import { createHash } from 'node:crypto'
 
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
-import { KeyedLog } from '@signalbox/broker-core/internal'
-
-/** The compacted events store of the records. */
-const CHANNEL = '_AGENTS_.runs'
+import type { KeyedLog } from '@signalbox/broker-core/internal'
+import { requestLog } from '@signalbox/broker-core/internal'
 
 const DAY_MS = 86_400_000
 
@@ -13,14 +11,13 @@ const DAY_MS = 86_400_000
 const RENEW_MS = DAY_MS
 const KEEP_MS = 8 * DAY_MS
 
-/** About a million records. Beyond it the oldest are removed. */
-const MAX_BYTES = 256 * 1024 * 1024
-
 /** The maximum number of records that a node keeps in memory. */
 const MAX_KNOWN = 10_000
 
 interface TaskRecord {
   readonly callerId: string
+  /** The last run of the task; undefined if its events are not kept. */
+  readonly run: string | undefined
   readonly sequence: number
   /** The time of the record, in ms since the epoch. */
   readonly writtenAt: number
@@ -33,7 +30,7 @@ export class TaskRecords {
   readonly #known = new Map<string, TaskRecord>()
 
   constructor(system: BrokerHandle) {
-    this.#log = new KeyedLog(system, CHANNEL, { maxAgeMs: KEEP_MS, maxBytes: MAX_BYTES })
+    this.#log = requestLog(system)
   }
 
   /** Returns the ClientID of the caller that began a task; undefined without a record. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -43,7 +40,7 @@ export class TaskRecords {
     if (record === undefined) return undefined
     if (Date.now() - record.writtenAt > RENEW_MS) {
       // Another node may renew it at the same time.
-      await this.#write(key, record.callerId, record.sequence).catch((error: unknown) => {
+      await this.#write(key, record, record.sequence).catch((error: unknown) => {
         this.#known.delete(key)
         if (!isBrokerError(error, 'CONFLICT')) throw error
       })
@@ -51,27 +48,52 @@ export class TaskRecords {
     return record.callerId
   }
 
-  /** Records the caller that began a task, unless it has a record. Resolves when that is durable. @throws BrokerError ENGINE_UNAVAILABLE */
-  async add(agentId: string, taskId: string, callerId: string): Promise<void> {
+  /**
+   * Returns the last run of a task, and the caller that began the task; undefined if its events are not kept.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async runOf(
+    agentId: string,
+    taskId: string,
+  ): Promise<{ readonly run: string; readonly callerId: string } | undefined> {
     const key = keyOf(agentId, taskId)
-    if (this.#used(key) !== undefined) return
-    try {
-      await this.#write(key, callerId, 0)
-    } catch (error) {
-      if (!isBrokerError(error, 'CONFLICT')) throw error
-      this.#learn(key, await this.#log.last(key))
+    // Another node may have written a later run.
+    const { run, callerId } = this.#learn(key, await this.#log.last(key)) ?? {}
+    return run === undefined || callerId === undefined ? undefined : { run, callerId }
+  }
+
+  /**
+   * Records the caller that began a task, unless it has a record, and the last run of the task. Resolves when that is
+   * durable.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async add(agentId: string, taskId: string, callerId: string, run?: string): Promise<void> {
+    const key = keyOf(agentId, taskId)
+    let known = this.#used(key)
+    while (run === undefined ? known === undefined : known?.run !== run) {
+      try {
+        await this.#write(key, { callerId: known?.callerId ?? callerId, run }, known?.sequence ?? 0)
+        return
+      } catch (error) {
+        if (!isBrokerError(error, 'CONFLICT')) throw error
+        known = this.#learn(key, await this.#log.last(key))
+        if (known === undefined) return
+      }
     }
   }
 
-  async #write(key: string, callerId: string, expected: number): Promise<void> {
-    const { sequence, timestamp } = await this.#log.write(key, { body: encodeText(callerId) }, expected)
-    this.#keep(key, { callerId, sequence, writtenAt: timestamp })
+  async #write(key: string, { callerId, run }: Pick<TaskRecord, 'callerId' | 'run'>, expected: number): Promise<void> {
+    // The body is what nodes of older versions read.
+    const content = { body: encodeText(callerId), ...(run === undefined ? {} : { tags: { run } }) }
+    const { sequence, timestamp } = await this.#log.write(key, content, expected)
+    this.#keep(key, { callerId, run, sequence, writtenAt: timestamp })
   }
 
   #learn(key: string, event: StoredEvent | undefined): TaskRecord | undefined {
     const callerId = event === undefined || event.tombstone === true ? undefined : decodeText(event.body)
     if (event === undefined || callerId === undefined) return undefined
-    return this.#keep(key, { callerId, sequence: event.sequence, writtenAt: event.timestamp })
+    const { run } = event.tags
+    return this.#keep(key, { callerId, run, sequence: event.sequence, writtenAt: event.timestamp })
   }
 
   /** Returns a record from memory. One that the channel may have removed is none. */

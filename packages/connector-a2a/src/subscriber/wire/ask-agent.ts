@@ -127,10 +127,16 @@ function presented(query: AgentQuery, { version: to, answer }: WireRequest, give
   const { result, version: from, method } = given
   const { reply, events } = result
   if (answer === 'agent') return result
-  if (answer === 'events') return events === undefined && isPlainSuccess(reply) ? asStream(reply) : result
+  const { log } = query
+  if (answer === 'events') {
+    const stream = events === undefined && isPlainSuccess(reply) ? asStream(reply) : result
+    return log?.events === undefined || stream.events === undefined
+      ? stream
+      : { ...stream, converter: log.events(from) }
+  }
   if (events !== undefined) {
     const encoder = answer === 'rest' ? REST_EVENTS : rpcEvents(readRequestId(query.body) ?? 'null')
-    const converter = new NativeEvents(encoder, { from, to })
+    const converter = log?.events?.(from) ?? new NativeEvents(encoder, { from, to })
     return { reply: from === to ? reply : { ...reply, headers: relayedHeaders(reply, from, to) }, events, converter }
   }
   return from === to || method === undefined ? result : { reply: translateReply(reply, method, from, to) }

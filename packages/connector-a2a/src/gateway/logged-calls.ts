@@ -1,0 +1,424 @@
+import { Buffer } from 'node:buffer'
+import { randomUUID } from 'node:crypto'
+import type { IncomingHttpHeaders } from 'node:http'
+
+import type { BrokerHandle } from '@signalbox/broker-core'
+import { BrokerError, decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import { digestOf, IDEMPOTENCY_KEY_FORM, isIdempotencyKey } from '@signalbox/broker-core/internal'
+import type { JsonObject } from '@signalbox/http-kit'
+import { JSON_RPC_CODES } from '@signalbox/http-kit'
+import { LARGE_BODY_BYTES, shownValue } from '@signalbox/http-kit/internal'
+import { agentOptions } from '@signalbox/registry'
+
+import { NativeError } from '../native/errors.ts'
+import type { AgentLookup } from '../options.ts'
+import type { LoggedRequest } from '../requests/agent-query.ts'
+import type { AgentReply, ParkedReply } from '../requests/agent-reply.ts'
+import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
+import { FoldedTask, foldRun } from '../runs/folded-task.ts'
+import { withGap } from '../runs/logged-events.ts'
+import type { RunChunk, RunCursor, RunLog } from '../runs/run-log.ts'
+import { newRun, parseCursor } from '../runs/run-log.ts'
+import type { MissingEvents } from '../runs/run-reader.ts'
+import { RunReader } from '../runs/run-reader.ts'
+import type { OpenedStream } from '../stream/caller-stream.ts'
+import { CallerStream } from '../stream/caller-stream.ts'
+import type { EventConverter } from '../stream/events.ts'
+import { ownFailures } from '../stream/events.ts'
+import type { ResolvedStreamLimits, StreamLimits } from '../stream/limits.ts'
+import { resolveLimits } from '../stream/limits.ts'
+import { decodeFrame, streamChannel } from '../stream/link/messages.ts'
+import { NativeEvents, REST_EVENTS, rpcEvents } from '../stream/native-events.ts'
+import { OwnEvents } from '../stream/own-events.ts'
+import { translateReply } from '../subscriber/wire/translate.ts'
+import type { WireVersion } from '../wire/index.ts'
+import {
+  isObject,
+  memberOf,
+  METHODS,
+  parseForTranslation,
+  translateError,
+  translateRequest,
+  translateResult,
+} from '../wire/index.ts'
+import type { Call } from './call.ts'
+import { returnsAtOnce } from './call.ts'
+
+export interface LoggedCallsParts {
+  readonly system: BrokerHandle
+  readonly log: RunLog
+  readonly registry: Pick<AgentLookup, 'get'>
+  readonly requests: AgentRequests
+  readonly streamLimits: StreamLimits
+  readonly failed: (error: unknown) => void
+}
+
+/** One call whose answer is kept, with its caller. */
+export interface LoggedCall {
+  readonly agentId: string
+  readonly call: Call
+  readonly request: AgentRequestOptions
+  readonly log: Omit<LoggedRequest, 'agentId'>
+  /** The last event that the caller has; undefined if it has none. */
+  readonly cursor: RunCursor | undefined
+}
+
+/** The result of a call whose answer is kept; `replayed` if it is that of an earlier call. */
+export interface KeptAnswer<T> {
+  readonly answer: T
+  readonly replayed: boolean
+}
+
+type Opened = OpenedStream | { readonly refused: AgentReply }
+
+const KEY_HEADER = 'idempotency-key'
+const CURSOR_HEADER = 'last-event-id'
+
+/**
+ * The calls whose answers are kept in the log of runs: those with an idempotency key, and all to agents with
+ * `a2a.durable`. A call that is repeated gets the answer of the first, and a stream goes on where it broke off.
+ */
+export class LoggedCalls {
+  readonly #parts: LoggedCallsParts
+  readonly #limits: ResolvedStreamLimits
+
+  constructor(parts: LoggedCallsParts) {
+    this.#parts = parts
+    this.#limits = resolveLimits(parts.streamLimits)
+  }
+
+  /**
+   * Returns a call as one whose answer is kept; undefined if it is not kept.
+   * @throws JsonRpcError IDEMPOTENCY_KEY_INVALID, CURSOR_INVALID
+   */
+  of(headers: IncomingHttpHeaders, agentId: string, call: Call, request: AgentRequestOptions): LoggedCall | undefined {
+    const { operation } = call
+    const isSend = operation === 'send' || operation === 'stream'
+    if (!isSend && operation !== 'resubscribe') return undefined
+    const card = this.#parts.registry.get(agentId)
+    const isDurable = card?.['a2a'] !== undefined && agentOptions(card).durable
+    const header = isSend ? headers[KEY_HEADER] : undefined
+    if (header === undefined && !isDurable) return undefined
+    const key = header === undefined ? messageIdOf(call) : keyIn(header)
+    const cursor = cursorIn(headers[CURSOR_HEADER], isDurable)
+    const once = key === undefined || !isSend ? undefined : { key, digest: digestOfCall(call) }
+    return { agentId, call, request, log: { run: newRun(), once }, cursor }
+  }
+
+  /** Sends a request, or returns the answer of an earlier one with its key. @throws as AgentRequests.request does */
+  async send(logged: LoggedCall): Promise<KeptAnswer<AgentReply>> {
+    const { agentId, call, request, log } = logged
+    const reply = await this.#parts.requests.request(agentId, call.body, { ...request, log })
+    const cursor = cursorOf(reply)
+    if (cursor === undefined) return { answer: reply, replayed: false }
+    return { answer: await this.#answerOf(cursor, logged, reply.parked), replayed: reply.parked === undefined }
+  }
+
+  /** Opens a stream, or continues an earlier one. @throws as AgentRequests.request does */
+  async open(logged: LoggedCall): Promise<KeptAnswer<Opened>> {
+    const { agentId, call, cursor, log, request } = logged
+    if (cursor !== undefined) {
+      await this.#assertReadable(cursor, logged)
+      return { answer: await this.#follow(cursor, logged), replayed: true }
+    }
+    // Opened before the request, so that no event is missed.
+    const reader = await this.#reader(log.run, undefined, logged)
+    try {
+      const reply = await this.#parts.requests.request(agentId, call.body, { ...request, streamId: log.run, log })
+      const earlier = cursorOf(reply)
+      if (earlier === undefined && isOpened(reply)) {
+        return { answer: { stream: this.#stream(log.run, log.run, reader, call), opened: reply }, replayed: false }
+      }
+      await reader.close()
+      if (earlier === undefined) return { answer: { refused: reply }, replayed: false }
+      const shown = reply.parked === 'snapshot' ? await this.#task(earlier.run) : undefined
+      return { answer: await this.#follow(earlier, logged, shown), replayed: reply.parked === undefined }
+    } catch (error) {
+      await reader.close()
+      throw error
+    }
+  }
+
+  /**
+   * Reads a run from an event on, as soon as it has an answer.
+   * @param shown The task as it is after that event, to begin with. @default the events alone
+   */
+  async #follow({ run, sequence }: RunCursor, logged: LoggedCall, shown?: JsonObject): Promise<Opened> {
+    const { call } = logged
+    const first = await this.#firstChunk(run, logged)
+    if (first.reply !== undefined && (call.protocol.wire?.answer ?? 'events') !== 'events') {
+      return { refused: this.#translated(first, call) }
+    }
+    if (first.reply?.failure !== undefined) return { refused: first.reply }
+    const reader = await this.#reader(run, sequence, logged)
+    if (shown !== undefined) reader.begin(eventText(call, run, '1.0', { task: shown }) ?? '')
+    return { stream: this.#stream(randomUUID(), run, reader, call), opened: OPENED }
+  }
+
+  #stream(id: string, run: string, reader: RunReader, { id: requestId, protocol }: Call): CallerStream {
+    return new CallerStream(id, reader, this.#limits, protocol.streamFailures(requestId) ?? ownFailures(run))
+  }
+
+  #reader(run: string, after: number | undefined, logged: LoggedCall): Promise<RunReader> {
+    const { system, log } = this.#parts
+    return RunReader.open({
+      system,
+      log,
+      run,
+      after,
+      limits: this.#limits,
+      converter: (wire) => converterOf(logged.call, run, wire),
+      gap: (missing) => this.#snapshot(run, missing, logged),
+      abandoned: () => this.#resume(run, logged),
+    })
+  }
+
+  #resume(run: string, { agentId, request }: LoggedCall): void {
+    this.#parts.requests.resume(agentId, run, request.caller).catch((error: unknown) => {
+      // Readers try again.
+      if (!isBrokerError(error)) this.#parts.failed(error)
+    })
+  }
+
+  /** Returns the event in place of removed ones: the task as its agent knows it now. */
+  async #snapshot(
+    run: string,
+    missing: MissingEvents,
+    { agentId, call, request }: LoggedCall,
+  ): Promise<string | undefined> {
+    const taskId = (await this.#parts.log.first(run))?.taskId
+    if (taskId === undefined) return undefined
+    const version = versionOf(call)
+    const { names } = METHODS.get
+    const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names[version], params: { id: taskId } }))
+    const wire = { version, answer: 'native' } as const
+    const reply = await this.#parts.requests.request(agentId, body, { caller: request.caller, wire })
+    const answer = parsed(reply.body)
+    const task = isObject(answer) ? answer['result'] : undefined
+    if (!isObject(task)) return undefined
+    return eventText(call, run, version, withGap(version === '1.0' ? { task } : task, missing))
+  }
+
+  async #task(run: string): Promise<JsonObject | undefined> {
+    const { folded } = await foldRun(this.#parts.log, run, this.#limits.maxEventBytes)
+    return folded.task
+  }
+
+  /** Waits for the answer of an earlier request, or of one that is parked. */
+  async #answerOf(
+    { run, sequence }: RunCursor,
+    logged: LoggedCall,
+    parked: ParkedReply | undefined,
+  ): Promise<AgentReply> {
+    const { call } = logged
+    const folded = new FoldedTask(this.#limits.maxEventBytes)
+    const atOnce = parked === 'at_once' || returnsAtOnce(call)
+    let last: RunChunk | undefined
+    try {
+      last = await this.#chunks(run, logged, (chunk) => {
+        if (chunk.reply !== undefined) return true
+        folded.add(chunk)
+        if (chunk.end) return true
+        return chunk.first > sequence && (folded.phase !== 'open' || (atOnce && folded.task !== undefined))
+      })
+    } catch (error) {
+      // The request stays parked: its caller can read the task later.
+      if (parked === undefined || !isBrokerError(error, 'REQUEST_TIMEOUT')) throw error
+    }
+    if (last?.reply !== undefined) return this.#translated(last, call)
+    const version = versionOf(call)
+    const { error, result } = folded
+    if (error !== undefined) return answered({ error: translateError('1.0', version, error) })
+    if (result === undefined) return { ...OPENED, executed: false, failure: 'unknown', error: NO_ANSWER }
+    return answered({ result: translateResult(METHODS.send, '1.0', version, result) })
+  }
+
+  #firstChunk(run: string, logged: LoggedCall): Promise<RunChunk> {
+    return this.#chunks(run, logged, () => true)
+  }
+
+  /**
+   * Reads the chunks of a run, also those that are still to be written, until `each` returns true. Resolves with the
+   * last one.
+   */
+  async #chunks(run: string, logged: LoggedCall, each: (chunk: RunChunk) => boolean): Promise<RunChunk> {
+    const { system, log, requests } = this.#parts
+    const { request } = logged
+    const deadline = performance.now() + (request.timeoutMs ?? requests.defaultTimeoutMs)
+    let news = Promise.withResolvers<void>()
+    let heard = performance.now()
+    let isLeft = false
+    const wake = (): void => {
+      news.resolve()
+      news = Promise.withResolvers()
+    }
+    const subscription = await system.events.subscribe(streamChannel(run), {}, (message) => {
+      heard = performance.now()
+      const frame = decodeFrame(message)
+      isLeft ||= frame?.kind === 'heartbeat' && frame.isLeft === true
+      wake()
+    })
+    const { signal } = request
+    signal?.addEventListener('abort', wake, { once: true })
+    const ticks = setInterval(wake, POLL_MS)
+    try {
+      for (let number = 0; ;) {
+        const { promise } = news
+        const chunk = number === 0 ? await log.first(run) : await log.read(run, number)
+        if (chunk !== undefined) {
+          if (each(chunk)) return chunk
+          number = chunk.number + 1
+          continue
+        }
+        signal?.throwIfAborted()
+        if (performance.now() >= deadline) throw new BrokerError('REQUEST_TIMEOUT', 'the answer did not come in time')
+        if (isLeft || performance.now() - heard >= this.#limits.silenceMs) {
+          isLeft = false
+          heard = performance.now()
+          this.#resume(run, logged)
+        }
+        await promise
+      }
+    } finally {
+      clearInterval(ticks)
+      signal?.removeEventListener('abort', wake)
+      await subscription.close()
+    }
+  }
+
+  /** @throws JsonRpcError CURSOR_INVALID for a cursor of another task or caller, or one that is ahead of its run */
+  async #assertReadable(cursor: RunCursor, { agentId, call, request }: LoggedCall): Promise<void> {
+    const last = await this.#parts.log.last(cursor.run)
+    const taskId = call.operation === 'resubscribe' ? call.params?.['id'] : undefined
+    const isOwn = last?.agentId === agentId && last.callerId === request.caller.clientId
+    const isOfTask = taskId === undefined || last?.taskId === undefined || last.taskId === taskId
+    if (last === undefined || !isOwn || !isOfTask) throw cursorInvalid('it names no event of this task')
+    const found = await this.#parts.log.find(cursor.run, cursor.sequence)
+    if (cursor.sequence === 0 || found === undefined || found.number < last.number) return
+    if (!hasEvent(last, cursor.sequence)) throw cursorInvalid('it is ahead of the task')
+  }
+
+  /** Returns the answer in a chunk in the caller's version of A2A. */
+  #translated({ reply = OPENED, wire }: RunChunk, call: Call): AgentReply {
+    const to = call.protocol.wire === undefined ? undefined : versionOf(call)
+    const method = call.operation === 'stream' ? METHODS.stream : METHODS.send
+    return wire === undefined || to === undefined || wire === to ? reply : translateReply(reply, method, wire, to)
+  }
+}
+
+/** The time after which a run is looked at without any news of it, in ms. */
+const POLL_MS = 1_000
+
+const NO_BODY = new Uint8Array(0)
+const OPENED: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
+const NO_ANSWER = 'the request ran, and its events have no answer for this call; repeat it as a stream'
+
+function isOpened({ failure, status, whole }: AgentReply): boolean {
+  return failure === undefined && whole !== true && status >= 200 && status < 300
+}
+
+function answered(content: { readonly result: unknown } | { readonly error: unknown }): AgentReply {
+  return { ...OPENED, body: encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, ...content })), whole: true }
+}
+
+function versionOf({ protocol }: Call): WireVersion {
+  return protocol.wire?.version ?? '0.3'
+}
+
+/** Returns the converter of the events of a run for its caller. */
+function converterOf({ id = 'null', protocol }: Call, run: string, wire: WireVersion | undefined): EventConverter {
+  const { answer, version } = protocol.wire ?? {}
+  if (version === undefined || (answer !== 'native' && answer !== 'rest')) return new OwnEvents(run)
+  return new NativeEvents(answer === 'rest' ? REST_EVENTS : rpcEvents(id), { from: wire ?? version, to: version })
+}
+
+/** Returns a result of a version of A2A as an event of its caller. */
+function eventText(call: Call, run: string, wire: WireVersion, result: unknown): string | undefined {
+  const data = JSON.stringify({ jsonrpc: '2.0', id: null, result })
+  return converterOf(call, run, wire).next({ event: undefined, data: Buffer.from(data).toString('latin1') })?.text
+}
+
+/** Returns the event after which the answer begins that a reply refers to; undefined for a reply that is the answer. */
+function cursorOf({ follow }: AgentReply): RunCursor | undefined {
+  return follow === undefined ? undefined : parseCursor(follow)
+}
+
+/** Returns true if a chunk, the last of its run, has an event with this sequence. */
+function hasEvent({ body, first, reply }: RunChunk, sequence: number): boolean {
+  if (reply !== undefined) return sequence <= first
+  const text = decodeText(body) ?? ''
+  return sequence < first + text.split('\n\n').length - 1
+}
+
+/** @throws NativeError IDEMPOTENCY_KEY_INVALID */
+function keyIn(header: string | string[]): string {
+  const key = typeof header === 'string' ? header : header.join(', ')
+  if (isIdempotencyKey(key)) return key
+  throw new NativeError(
+    JSON_RPC_CODES.INVALID_PARAMS,
+    'IDEMPOTENCY_KEY_INVALID',
+    `invalid params: the header Idempotency-Key is ${shownValue(key).slice(0, 64)}; it must have ${IDEMPOTENCY_KEY_FORM}`,
+  )
+}
+
+/** @throws NativeError CURSOR_INVALID */
+function cursorIn(header: string | string[] | undefined, isDurable: boolean): RunCursor | undefined {
+  // Streams of other agents have no ids of events, and ignore the header.
+  if (header === undefined || header === '' || !isDurable) return undefined
+  const cursor = parseCursor(String(header))
+  if (cursor === undefined) throw cursorInvalid('it is not the id of an event')
+  return cursor
+}
+
+function cursorInvalid(problem: string): NativeError {
+  const text = `invalid params: the header Last-Event-ID is not valid: ${problem}`
+  return new NativeError(JSON_RPC_CODES.INVALID_PARAMS, 'CURSOR_INVALID', text)
+}
+
+function messageOf({ params }: Call): JsonObject | undefined {
+  const message = params?.['message']
+  return isObject(message) ? message : undefined
+}
+
+/** Messages that the gateway writes itself are new ones each time. */
+function messageIdOf(call: Call): string | undefined {
+  const message = messageOf(call)
+  const messageId = message && memberOf(message, 'messageId')
+  return typeof messageId === 'string' && isIdempotencyKey(messageId) ? messageId : undefined
+}
+
+/**
+ * Returns the digest of a message: the same in either version of A2A, in each binding, for any order of members, and for
+ * any `messageId`. A large message is not parsed for it, so that only the same text has the same digest.
+ */
+function digestOfCall(call: Call): string {
+  const { body, params } = call
+  if (body.byteLength > LARGE_BODY_BYTES) return digestOf(JSON.stringify([params?.['message'], params?.['metadata']]))
+  const { message, metadata } = in10(call)
+  const { messageId: _, message_id: __, ...content } = isObject(message) ? message : {}
+  return digestOf(JSON.stringify([content, metadata], sorted))
+}
+
+function in10(call: Call): JsonObject {
+  const { params = {} } = call
+  if (call.protocol.wire?.version === '1.0') return params
+  try {
+    return translateRequest(METHODS.send, '0.3', '1.0', params) ?? params
+  } catch {
+    // The agent refuses it, or has a dialect of its own.
+    return params
+  }
+}
+
+function sorted(_key: string, value: unknown): unknown {
+  if (!isObject(value)) return value
+  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return parseForTranslation(decodeText(body) ?? '')
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,299 @@
+import { randomUUID } from 'node:crypto'
+
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import type { JsonObject } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { jsonRpcErrorText } from '@signalbox/http-kit/internal'
+import type { AgentCard } from '@signalbox/registry'
+import { agentOptions } from '@signalbox/registry'
+
+import { A2A_CODES, errorDetails, NativeError } from '../native/errors.ts'
+import type { AgentQuery } from '../requests/agent-query.ts'
+import type { AgentReply } from '../requests/agent-reply.ts'
+import { DELIVERY, foldRun } from '../runs/folded-task.ts'
+import { lastEventOf } from '../runs/chunks.ts'
+import type { RunChunk, RunLog } from '../runs/run-log.ts'
+import { cursorText, newRun } from '../runs/run-log.ts'
+import type { Runs } from '../runs/runs.ts'
+import type { A2aMethod, WireVersion } from '../wire/index.ts'
+import { findMethod, isObject, METHODS, parseForTranslation, translateRequest, translateResult } from '../wire/index.ts'
+import { inboxQueue, isFull } from './inbox.ts'
+import type { Inbox } from './inbox.ts'
+import type { KnownRun } from './parked-runs.ts'
+
+export interface InboxAnswersOptions {
+  readonly inbox: Inbox
+  readonly log: RunLog
+  readonly runs: Runs
+  readonly maxEventBytes: number
+}
+
+/** A request, parsed, with its params in A2A 1.0. */
+interface ParsedRequest {
+  readonly method: A2aMethod
+  readonly params: JsonObject
+}
+
+const MAX_PAGE = 100
+const DEFAULT_PAGE = 50
+
+/** The answers of the gateway in place of an agent whose requests are parked. */
+export class InboxAnswers {
+  readonly #options: InboxAnswersOptions
+
+  constructor(options: InboxAnswersOptions) {
+    this.#options = options
+  }
+
+  /** Answers a request: parks a message, or reads or changes a task. @throws BrokerError ENGINE_UNAVAILABLE */
+  async answer(query: AgentQuery, card: AgentCard): Promise<AgentReply> {
+    try {
+      if (query.mode === 'resume') {
+        await this.#options.inbox.settle(query.log?.run ?? '')
+        return { ...OK, status: 202 }
+      }
+      const { method, params } = parsedRequest(query)
+      switch (method.operation) {
+        case 'send':
+        case 'stream':
+          return await this.#send(query, card, params)
+        case 'get':
+          return answered(query, method, await this.#task(await this.#readable(query, card, params), params))
+        case 'list':
+          return answered(query, method, await this.#list(query, card, params))
+        case 'cancel':
+          return await this.#cancel(query, card, params)
+        case 'resubscribe':
+          return await this.#subscribe(query, card, params)
+        default:
+          throw unsupported(
+            `the agent ${card.agent_id} has no address, so that it has no answer to ${method.names['1.0']}`,
+          )
+      }
+    } catch (error) {
+      if (error instanceof InboxFull)
+        return { ...OK, executed: false, status: 0, error: error.message, failure: 'inbox_full', unsent: true }
+      if (error instanceof JsonRpcError) return failed(error)
+      throw error
+    }
+  }
+
+  async #send(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<AgentReply> {
+    const { inbox, runs } = this.#options
+    const message = isObject(params['message']) ? params['message'] : {}
+    const { taskId } = message
+    const after = taskId === undefined ? undefined : await this.#continued(query, card, taskId)
+    const run = after?.run ?? query.log?.run ?? newRun()
+    await this.#assertRoom(query, card)
+    const { task, sequence } = await this.#taskWith(message, run, card, after)
+    const claimed = query.log && (await runs.claim(query.callerId, query.log, { run, sequence }))
+    if (claimed !== undefined && 'status' in claimed) return claimed
+    try {
+      const { contextId } = task
+      const request = { ...params, message: { ...message, taskId: run, contextId } }
+      const parked = {
+        run,
+        callerId: query.callerId,
+        contextId: String(contextId),
+        request,
+        headers: query.headers,
+        after,
+        task,
+      }
+      if (!(await inbox.park(card, parked))) throw unsupported('the task was continued by another message')
+    } catch (error) {
+      await claimed?.release().catch(() => {})
+      if (isFull(error)) throw new InboxFull(`the inbox ${inboxQueue(card.agent_id)} is full`)
+      throw error
+    }
+    if (query.log === undefined) return answered(query, METHODS.send, { task })
+    return { ...OK, follow: cursorText({ run, sequence }), parked: inbox.isHeard(card) ? 'wait' : 'at_once' }
+  }
+
+  /** Returns the task that a message continues. @throws JsonRpcError for one that does not wait for a message */
+  async #continued(query: AgentQuery, card: AgentCard, taskId: unknown): Promise<KnownRun> {
+    const state = await this.#readable(query, card, { id: taskId })
+    if (state.callerId !== query.callerId) throw notFound(taskId)
+    if (state.phase === 'waiting') return state
+    const why = state.phase === 'done' ? 'it is over' : 'it does not wait for a message'
+    throw unsupported(`the task ${state.run} takes no message: ${why}`)
+  }
+
+  /** @throws InboxFull */
+  async #assertRoom({ callerId }: AgentQuery, card: AgentCard): Promise<void> {
+    const { inbox } = this.#options
+    const { queue } = agentOptions(card)
+    const { waiting, inFlight } = await inbox.status(card)
+    if (waiting + inFlight >= queue.maxMessages) {
+      throw new InboxFull(
+        `the inbox of ${card.agent_id} has ${queue.maxMessages} requests, its limit (a2a.queue.max_messages)`,
+      )
+    }
+    const own = inbox.tasksOf(card.agent_id).filter((task) => task.callerId === callerId && IN_QUEUE.has(task.phase))
+    if (own.length >= queue.maxPerCaller) {
+      throw new InboxFull(
+        `the caller has ${queue.maxPerCaller} requests in the inbox of ${card.agent_id}, the limit of each (a2a.queue.max_per_caller)`,
+      )
+    }
+  }
+
+  /** Returns the task of a message as it is now, with the message in its history, and the sequence of its last event. */
+  async #taskWith(
+    given: JsonObject,
+    run: string,
+    card: AgentCard,
+    after: KnownRun | undefined,
+  ): Promise<{ readonly task: JsonObject; readonly sequence: number }> {
+    const { contextId = after?.contextId ?? randomUUID() } = given
+    const message = { ...given, taskId: run, contextId }
+    const common = {
+      status: { state: 'TASK_STATE_SUBMITTED', timestamp: new Date().toISOString() },
+      metadata: { [DELIVERY]: storedNow(card, this.#options.inbox) },
+    }
+    if (after === undefined) return { task: { id: run, contextId, ...common, history: [message] }, sequence: 0 }
+    const { folded, last } = await this.#fold(run)
+    const { history, ...task } = folded.task ?? { id: run, contextId }
+    const before: readonly unknown[] = Array.isArray(history) ? history : []
+    return { task: { ...task, ...common, history: [...before, message] }, sequence: sequenceOf(last) }
+  }
+
+  async #cancel(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<AgentReply> {
+    const state = await this.#readable(query, card, params)
+    const canceled = await this.#options.inbox.cancel(state.run)
+    if (canceled === undefined) {
+      const text = `the task ${state.run} is over, so that it cannot be canceled`
+      throw new NativeError(TASK_NOT_CANCELABLE, 'TASK_NOT_CANCELABLE', text)
+    }
+    return answered(query, METHODS.cancel, await this.#task(canceled, {}))
+  }
+
+  async #subscribe(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<AgentReply> {
+    const state = await this.#readable(query, card, params)
+    if (state.phase === 'done') {
+      throw unsupported('the task has ended, so that it has no further events; read it with GetTask')
+    }
+    const { last } = await this.#fold(state.run)
+    return { ...OK, follow: cursorText({ run: state.run, sequence: sequenceOf(last) }), parked: 'snapshot' }
+  }
+
+  async #list(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<JsonObject> {
+    const { contextId, pageSize: given, pageToken } = params
+    const pageSize = Math.min(Number(given ?? DEFAULT_PAGE) || DEFAULT_PAGE, MAX_PAGE)
+    const all = this.#options.inbox.tasksOf(card.agent_id).filter((state) => mayRead(query, card, state))
+    const wanted = all
+      .filter((state) => contextId === undefined || contextId === '' || state.contextId === contextId)
+      .toReversed()
+    const from =
+      typeof pageToken === 'string' && pageToken !== '' ? wanted.findIndex(({ run }) => run === pageToken) : 0
+    if (from === -1)
+      throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, 'invalid params: pageToken names no page of this list')
+    const page = wanted.slice(from, from + pageSize)
+    const withArtifacts = params['includeArtifacts'] === true
+    const tasks = await Promise.all(
+      page.map((state) => this.#task(state, { historyLength: 0, ...params }, withArtifacts)),
+    )
+    const nextPageToken = wanted[from + pageSize]?.run ?? ''
+    const status = params['status']
+    const shown =
+      status === undefined
+        ? tasks
+        : tasks.filter((task) => isObject(task['status']) && task['status']['state'] === status)
+    return { tasks: shown, nextPageToken, pageSize, totalSize: wanted.length }
+  }
+
+  /** Returns a task as a caller reads it. */
+  async #task(state: KnownRun, { historyLength }: JsonObject, withArtifacts = true): Promise<JsonObject> {
+    const { folded } = await this.#fold(state.run)
+    const { artifacts, history, metadata, ...task } = folded.task ?? { id: state.run, contextId: state.contextId }
+    const messages: readonly unknown[] = Array.isArray(history) ? history : []
+    const shown =
+      typeof historyLength === 'number'
+        ? messages.slice(messages.length - Math.min(historyLength, messages.length))
+        : messages
+    const delivery = { [DELIVERY]: deliveryOf(state, this.#options.inbox) }
+    return {
+      ...task,
+      ...(artifacts === undefined || !withArtifacts ? {} : { artifacts }),
+      ...(shown.length === 0 ? {} : { history: shown }),
+      metadata: { ...(isObject(metadata) ? metadata : {}), ...delivery },
+    }
+  }
+
+  #fold(run: string): ReturnType<typeof foldRun> {
+    return foldRun(this.#options.log, run, this.#options.maxEventBytes)
+  }
+
+  /** Returns a task that the caller may read. @throws NativeError TASK_NOT_FOUND */
+  async #readable(query: AgentQuery, card: AgentCard, { id }: JsonObject): Promise<KnownRun> {
+    const state = typeof id === 'string' ? await this.#options.inbox.find(id) : undefined
+    if (state === undefined || state.agentId !== card.agent_id || !mayRead(query, card, state)) throw notFound(id)
+    return state
+  }
+}
+
+function sequenceOf(last: RunChunk | undefined): number {
+  return last === undefined ? 0 : lastEventOf(last)
+}
+
+const IN_QUEUE: ReadonlySet<KnownRun['phase']> = new Set<KnownRun['phase']>(['stored', 'delivered', 'working'])
+const NO_BODY = new Uint8Array(0)
+const OK: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
+const TASK_NOT_CANCELABLE = -32002
+
+/** The caller of a task, the owner of its agent, and an Admin may read it. */
+function mayRead({ admin, callerId }: AgentQuery, { registered_by: owner }: AgentCard, state: KnownRun): boolean {
+  return admin === true || callerId === owner || callerId === state.callerId
+}
+
+/** Returns the metadata of a message that is parked now, as the last one. */
+function storedNow(card: AgentCard, inbox: Inbox): JsonObject {
+  const waiting = inbox.tasksOf(card.agent_id).filter(({ phase }) => phase === 'stored')
+  const expiresAt = Date.now() + agentOptions(card).queue.ttlSeconds * 1000
+  return { state: 'stored', position: waiting.length + 1, expires_at: new Date(expiresAt).toISOString() }
+}
+
+/** Returns how far a request of an inbox is, for the metadata of its task. */
+function deliveryOf({ agentId, attempt, createdAt, expiresAt, phase }: KnownRun, inbox: Inbox): JsonObject {
+  if (phase === 'stored') {
+    const before = inbox.tasksOf(agentId).filter((one) => one.phase === 'stored' && one.createdAt < createdAt)
+    return { state: 'stored', position: before.length + 1, expires_at: new Date(expiresAt).toISOString() }
+  }
+  if (phase === 'delivered') return { state: 'delivered', attempt }
+  return { state: phase === 'done' ? 'done' : 'working' }
+}
+
+/** Parses a request, with its params in A2A 1.0. @throws JsonRpcError for a method or params that are not A2A's */
+function parsedRequest(query: AgentQuery): ParsedRequest {
+  const request = parseForTranslation(decodeText(query.body) ?? '')
+  const { method: name, params: given } = isObject(request) ? request : {}
+  const method = typeof name === 'string' ? findMethod(name)?.method : undefined
+  if (method === undefined) throw new JsonRpcError(JSON_RPC_CODES.METHOD_NOT_FOUND, `method not found: ${String(name)}`)
+  const params = isObject(given) ? given : {}
+  return { method, params: translateRequest(method, versionOf(query), '1.0', params) ?? {} }
+}
+
+function versionOf({ wire }: AgentQuery): WireVersion {
+  return wire?.version ?? '0.3'
+}
+
+function answered(query: AgentQuery, method: A2aMethod, result: unknown): AgentReply {
+  const translated = translateResult(method, '1.0', versionOf(query), result)
+  return { ...OK, body: encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, result: translated })), whole: true }
+}
+
+function failed(error: JsonRpcError): AgentReply {
+  return { ...OK, body: encodeText(jsonRpcErrorText(error, 'null')), whole: true }
+}
+
+function notFound(id: unknown): NativeError {
+  return new NativeError(A2A_CODES.TASK_NOT_FOUND, 'TASK_NOT_FOUND', `Task not found: ${String(id)}`)
+}
+
+function unsupported(text: string): JsonRpcError {
+  return new JsonRpcError(A2A_CODES.UNSUPPORTED_OPERATION, text, { data: errorDetails('UNSUPPORTED_OPERATION') })
+}
+
+/** An inbox has no room for a request. */
+class InboxFull extends Error {
+  override readonly name = 'InboxFull'
+}

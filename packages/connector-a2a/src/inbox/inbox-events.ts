@@ -1,0 +1,58 @@
+import type { JsonObject } from '@signalbox/http-kit'
+import { InboxError } from '@signalbox/registry'
+
+import type { TaskPhase } from '../runs/seen-task.ts'
+import { phaseOf } from '../runs/seen-task.ts'
+import { isObject, StreamTranslation, UntranslatableError } from '../wire/index.ts'
+import type { ParkedRun } from './parked-runs.ts'
+
+/** The members of a StreamResponse, and the member of each that names the task. */
+const MEMBERS = [
+  ['task', 'id'],
+  ['statusUpdate', 'taskId'],
+  ['artifactUpdate', 'taskId'],
+  ['message', 'taskId'],
+] as const
+
+/**
+ * Returns an event of a lessee with the ids of its task, which it need not repeat.
+ * @param name The name of the event, for the error
+ * @throws InboxError EVENT_INVALID for an event of another task, or one that is no StreamResponse of A2A 1.0
+ */
+export function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: string): JsonObject {
+  const [member, idMember] = MEMBERS.find(([one]) => isObject(event[one])) ?? []
+  const content = member === undefined ? undefined : event[member]
+  if (member === undefined || idMember === undefined || !isObject(content)) {
+    throw invalid(`${name} must be an object with one of "task", "statusUpdate", "artifactUpdate", "message"`)
+  }
+  const { [idMember]: id = run, contextId: context = contextId } = content
+  if (id !== run)
+    throw invalid(
+      `${name}.${member}.${idMember} is ${JSON.stringify(id)}; it must be the id of the leased task, or absent`,
+    )
+  if (context !== contextId) throw invalid(`${name}.${member}.contextId must be that of the leased task, or absent`)
+  const complete = { ...content, [idMember]: run, contextId, ...(member === 'message' ? ofAgent(content) : {}) }
+  const result = { [member]: complete }
+  try {
+    new StreamTranslation('1.0', '0.3').next(result)
+  } catch (error) {
+    if (error instanceof UntranslatableError) throw invalid(`${name}: ${error.message}`)
+    throw error
+  }
+  return result
+}
+
+function ofAgent({ role = 'ROLE_AGENT' }: JsonObject): JsonObject {
+  return { role }
+}
+
+/** Returns the phase of the task after an event. A message is a whole answer. */
+export function phaseAfter({ message, statusUpdate, task }: JsonObject): TaskPhase {
+  if (message !== undefined) return 'over'
+  const { status } = isObject(statusUpdate) ? statusUpdate : isObject(task) ? task : {}
+  return isObject(status) ? phaseOf(status['state']) : 'open'
+}
+
+function invalid(problem: string): InboxError {
+  return new InboxError('EVENT_INVALID', problem)
+}
