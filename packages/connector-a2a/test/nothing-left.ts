@@ -1,4 +1,4 @@
-import { agentChannel, WIRE_CHANNEL } from '../src/requests/agent-query.ts'
+import { agentChannel, LOG_CHANNEL, WIRE_CHANNEL } from '../src/requests/agent-query.ts'
 import { expect, onTestFinished } from 'vitest'
 import { random } from '@signalbox/testkit/random'
 import { until } from '@signalbox/testkit/until'
@@ -109,7 +109,7 @@ export async function leavesNothing(calls: number): Promise<void> {
   // Those of agents that went linger a little.
   await expect
     .poll(() => subscribed('queries'), { timeout: 60_000 })
-    .toEqual([WIRE_CHANNEL, agentChannel('dead'), agentChannel('mixed')])
+    .toEqual([WIRE_CHANNEL, LOG_CHANNEL, agentChannel('dead'), agentChannel('mixed')])
   await expect.poll(() => subscribed('events')).toEqual([])
   // Not with `expect.poll`, which has a timer of its own.
   const more = (name: string): number => (resources()[name] ?? 0) - (before[name] ?? 0)
