@@ -252,3 +252,48 @@ test('parked agents - each is reported at its end, and not after it was deleted'
   expect(reported).toEqual(['past', 'sooner', 'later'])
   parked.close()
 })
+
+test('parking - an agent stays parked although its last heartbeat was not replicated', async () => {
+  const { node } = await openBench()
+  const faults = new Faults()
+  const registry = await node({ agentTtlSeconds: 0.8 }, faults)
+  await registry.register(pullCard('puller'), ALICE)
+  await delay(250)
+  faults.away()
+  await expect(registry.heartbeat('puller', ALICE)).rejects.toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+  faults.back()
+  await until(() => registry.get('puller')?.offline === true)
+  await delay(500)
+  expect(registry.get('puller')).toHaveProperty('offline', true)
+})
+
+test('parking - a heartbeat that the parking node did not know of ends it', async () => {
+  const { node } = await openBench()
+  const one = await node({ agentTtlSeconds: 3 })
+  await node({ agentTtlSeconds: 0.3 })
+  const changes: unknown[] = []
+  one.onChange(({ kind, card: changed }) => changes.push([kind, changed?.offline]))
+  await one.register(pullCard('puller'), ALICE)
+  await delay(20)
+  // Too soon to be replicated at once.
+  await one.heartbeat('puller', ALICE)
+  await until(() => changes.length >= 3)
+  expect(changes.slice(0, 3)).toEqual([
+    ['registered', undefined],
+    ['updated', true],
+    ['updated', undefined],
+  ])
+})
+
+test('parking - a heartbeat ends it also if the clock of another node is ahead', async () => {
+  const { node, system } = await openBench()
+  const registry = await node({ agentTtlSeconds: 60 })
+  await registry.register(pullCard('puller'), ALICE)
+  const last = await system.eventsStore.getLast(DISCOVERY_CHANNEL, 'puller')
+  const ahead = String(Date.now() + 60_000)
+  const tags = { ...last?.tags, since: String(last?.sequence), last_seen: ahead, parked_at: ahead }
+  await system.eventsStore.publish(DISCOVERY_CHANNEL, { key: 'puller', body: last?.body ?? new Uint8Array(0), tags })
+  await until(() => registry.get('puller')?.offline === true)
+  await registry.heartbeat('puller', ALICE)
+  expect(registry.get('puller')).not.toHaveProperty('offline')
+})
