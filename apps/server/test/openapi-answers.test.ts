@@ -71,6 +71,20 @@ test('MGMT-14 - answers of a real server match the OpenAPI document', async () =
   const replicated = { agent_id: 'many', name: 'Many', instance_id: 'a', url: 'http://127.0.0.1:9/' }
   const json = { 'content-type': 'application/json' }
   await send(post('/agents/register', JSON.stringify(replicated), json))
+  await send(post('/agents/register', '{"agent_id":"puller","name":"Puller","a2a":{"pull":true}}', json))
+  const message = { messageId: 'm1', role: 'ROLE_USER', parts: [{ text: 'hello' }] }
+  const call = { jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }
+  await fetch(`${http.url}/a2a/puller`, { method: 'POST', headers: json, body: JSON.stringify(call) })
+  const inbox = (name: string, body: object) =>
+    send({
+      ...post(`/agents/puller/inbox/${name}`, JSON.stringify(body), json),
+      name: `POST /agents/{agent_id}/inbox/${name}`,
+    })
+  const { items } = (await inbox('lease', {})) as { items: { receipt: string }[] }
+  await inbox('events', { receipt: items[0]?.receipt, offset: 0, events: [] })
+  await inbox('nack', { receipt: items[0]?.receipt })
+  const depth = { listener: 'shared', method: 'GET', path: '/agents/puller/inbox' } as const
+  await send({ ...depth, name: 'GET /agents/{agent_id}/inbox' })
   for (const type of ['commands', 'queries']) {
     for (const reject of [true, false]) {
       const abort = new AbortController()

@@ -60,7 +60,7 @@ async function consoleFolder(): Promise<string> {
 async function documentedRoutes({ authentication, connectors, webhooks }: Config): Promise<readonly DocumentedRoute[]> {
   const { a2a, ce, mcp } = connectors
   const routes = await Promise.all([
-    a2a.enable ? documentedRegistryRoutes() : [],
+    a2a.enable ? documentedRegistryRoutes({ inbox: a2a.log === 'auto' }) : [],
     a2a.enable ? documentedA2aRoutes({ native: a2a.native }) : [],
     ce.enable ? documentedCeRoutes({ push: webhooks.enable }) : [],
     mcp.enable ? documentedMcpRoutes({ oauth: authentication.enable && authentication.oauth.enable }) : [],
