@@ -113,7 +113,18 @@ export class A2aEndpoint {
     const runs = log && new Runs({ system, log, records, keepMs, max, maxPerCaller, streamLimits, idleMs, failed })
     this.#runs = runs
     const inboxes =
-      log && runs && new Inboxes({ system, log, runs, keepMs, maxEventBytes: agentMaxResponseBytes, failed })
+      log &&
+      runs &&
+      new Inboxes({
+        system,
+        log,
+        runs,
+        keepMs,
+        maxEventBytes: agentMaxResponseBytes,
+        timeoutMs: requests.defaultTimeoutMs,
+        find: (agentId) => this.subscribers.find(agentId),
+        failed,
+      })
     this.#inboxes = inboxes
     this.inbox = inboxes?.forRoutes
     this.gateway = new Gateway({

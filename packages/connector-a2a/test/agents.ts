@@ -32,7 +32,8 @@ export interface ScriptedAgent {
   close(): Promise<void>
 }
 
-export async function startAgent(script: Script = echo): Promise<ScriptedAgent> {
+/** @param at The port to listen on. @default any */
+export async function startAgent(script: Script = echo, at = 0): Promise<ScriptedAgent> {
   const sockets = new Set<Socket>()
   let told = Promise.withResolvers<void>()
   const server = createServer((request, response) => {
@@ -54,7 +55,7 @@ export async function startAgent(script: Script = echo): Promise<ScriptedAgent> 
     socket.on('error', () => {})
     socket.on('close', () => sockets.delete(socket))
   })
-  server.listen(0, '127.0.0.1')
+  server.listen(at, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
   const agent: ScriptedAgent = {

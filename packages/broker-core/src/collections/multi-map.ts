@@ -13,6 +13,11 @@ export class MultiMap<Key, Value> {
     return this.#sets.has(key)
   }
 
+  /** Iterates the keys that have values. */
+  keys(): IterableIterator<Key> {
+    return this.#sets.keys()
+  }
+
   /** Iterates the values of all keys. */
   *values(): Generator<Value> {
     for (const values of this.#sets.values()) yield* values

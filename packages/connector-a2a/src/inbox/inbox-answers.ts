@@ -16,6 +16,7 @@ import type { RunChunk, RunLog } from '../runs/run-log.ts'
 import { cursorText, newRun } from '../runs/run-log.ts'
 import type { Runs } from '../runs/runs.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
+import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import { findMethod, isObject, METHODS, parseForTranslation, translateRequest, translateResult } from '../wire/index.ts'
 import { inboxQueue, isFull } from './inbox.ts'
 import type { Inbox } from './inbox.ts'
@@ -43,6 +44,19 @@ export class InboxAnswers {
 
   constructor(options: InboxAnswersOptions) {
     this.#options = options
+  }
+
+  /** Returns true for a request that names a task of an inbox, or that can only be answered without the agent. */
+  async owns(query: AgentQuery, card: AgentCard): Promise<boolean> {
+    if (card['offline'] === true) return true
+    const { taskIds } = taskRequest(query.body)
+    const states = await Promise.all(taskIds.map((taskId) => this.#options.inbox.find(taskId)))
+    return states.some((state) => state?.agentId === card.agent_id)
+  }
+
+  /** Returns true for a request that may be parked. */
+  isSend(query: AgentQuery): boolean {
+    return taskRequest(query.body).kind === 'begin'
   }
 
   /** Answers a request: parks a message, or reads or changes a task. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -80,6 +94,9 @@ export class InboxAnswers {
 
   async #send(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<AgentReply> {
     const { inbox, runs } = this.#options
+    // A repeated message may find its task in another phase.
+    const earlier = query.log && (await runs.earlier(query.callerId, query.log))
+    if (earlier !== undefined) return earlier
     const message = isObject(params['message']) ? params['message'] : {}
     const { taskId } = message
     const after = taskId === undefined ? undefined : await this.#continued(query, card, taskId)

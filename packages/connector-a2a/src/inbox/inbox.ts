@@ -94,6 +94,19 @@ export class Inbox implements AgentInbox {
     return this.#runs.of(agentId)
   }
 
+  /** Returns the agents that have tasks. */
+  agents(): Iterable<string> {
+    return this.#runs.agents()
+  }
+
+  /**
+   * Records something about a leased task. Resolves with undefined if the task has changed meanwhile.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  note(state: KnownRun, news: Pick<ParkedRun, 'isSent' | 'agentTask'>): Promise<KnownRun | undefined> {
+    return this.#update(state, news)
+  }
+
   /** Returns the last state of a task; undefined if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
   find(run: string): Promise<KnownRun | undefined> {
     return this.#runs.last(run)
@@ -166,6 +179,7 @@ export class Inbox implements AgentInbox {
       const deliveries = await this.#options.system.queues.receive(inboxQueue(agentId), options)
       const leased = await Promise.all(deliveries.map((delivery) => this.#lease(agentId, delivery, leaseMs)))
       const items = leased.filter((item) => item !== undefined)
+      if (signal.aborted) return this.#putBack(items)
       if (items.length > 0 || deliveries.length === 0) return items
     }
   }
@@ -197,6 +211,13 @@ export class Inbox implements AgentInbox {
     }
     await this.#options.system.queues.nack([receipt])
     return undefined
+  }
+
+  /** Returns the items of a lessee that has left before it got them. */
+  async #putBack(items: readonly InboxItem[]): Promise<readonly InboxItem[]> {
+    const receipts = items.map(({ receipt }) => receipt.slice(receipt.indexOf(':') + 1))
+    if (receipts.length > 0) await this.#options.system.queues.nack(receipts)
+    return []
   }
 
   async #drop(receipt: string): Promise<undefined> {
@@ -247,7 +268,7 @@ export class Inbox implements AgentInbox {
     const { lost } = await this.#options.system.queues.extend([receipt], leaseMs)
     if (lost.length > 0) throw leaseLost()
     if (fresh.length > 0 && state.phase === 'delivered') {
-      const working = await this.#runs.write({ ...state, phase: 'working' }, state)
+      const working = await this.#update(state, { phase: 'working' })
       if (working === undefined) throw leaseLost()
       state = working
     }
@@ -268,7 +289,7 @@ export class Inbox implements AgentInbox {
       await this.#options.system.queues.ack([receipt])
       return
     }
-    await this.#runs.write({ ...state, phase: 'stored', lease: undefined }, state)
+    await this.#update(state, { phase: 'stored', lease: undefined })
     const { lost } = await this.#options.system.queues.nack([receipt], delayMs)
     if (lost.length > 0) throw leaseLost()
   }
@@ -339,10 +360,22 @@ export class Inbox implements AgentInbox {
     return { receipt, lease, state }
   }
 
+  /** Changes the state of a leased task. Resolves with undefined if the lease is another's, or the task is over. */
+  async #update(state: KnownRun, change: Partial<ParkedRun>): Promise<KnownRun | undefined> {
+    let known: KnownRun | undefined = state
+    while (known !== undefined && known.lease === state.lease && known.phase !== 'done') {
+      const written = await this.#runs.write({ ...known, ...change }, known)
+      if (written !== undefined) return written
+      // Its caller has asked to cancel it meanwhile.
+      known = await this.#runs.last(state.run)
+    }
+    return undefined
+  }
+
   /** Ends a turn that the agent has finished. */
   async #finish(state: KnownRun, phase: TaskPhase, receipt: string): Promise<void> {
     const next = phase === 'over' ? 'done' : 'waiting'
-    if (state.phase !== next) await this.#runs.write({ ...state, phase: next }, state)
+    if (state.phase !== next) await this.#update(state, { phase: next })
     await this.#options.system.queues.ack([receipt])
   }
 

@@ -4,13 +4,21 @@ import type { InboxAnswersOptions } from './inbox-answers.ts'
 import { InboxAnswers } from './inbox-answers.ts'
 import type { InboxOptions } from './inbox.ts'
 import { Inbox } from './inbox.ts'
+import type { OfflineDeliveryOptions } from './offline-delivery.ts'
+import { OfflineDelivery } from './offline-delivery.ts'
 
-export type InboxesOptions = InboxOptions & Omit<InboxAnswersOptions, 'inbox'>
+export type InboxesOptions = InboxOptions & Omit<InboxAnswersOptions, 'inbox'> & Omit<OfflineDeliveryOptions, 'inbox'>
+
+interface OpenInboxes {
+  readonly inbox: Inbox
+  readonly answers: InboxAnswers
+  readonly delivery: OfflineDelivery
+}
 
 /** The inboxes of this node. They begin with the first agent that has one: most servers have none. */
 export class Inboxes {
   readonly #options: InboxesOptions
-  #opened: { readonly inbox: Inbox; readonly answers: InboxAnswers } | undefined
+  #opened: OpenInboxes | undefined
 
   constructor(options: InboxesOptions) {
     this.#options = options
@@ -32,13 +40,15 @@ export class Inboxes {
   }
 
   async close(): Promise<void> {
+    this.#opened?.delivery.close()
     await this.#opened?.inbox.close()
   }
 
-  #open(): { readonly inbox: Inbox; readonly answers: InboxAnswers } {
+  #open(): OpenInboxes {
     if (this.#opened === undefined) {
       const inbox = new Inbox(this.#options)
-      this.#opened = { inbox, answers: new InboxAnswers({ ...this.#options, inbox }) }
+      const answers = new InboxAnswers({ ...this.#options, inbox })
+      this.#opened = { inbox, answers, delivery: new OfflineDelivery({ ...this.#options, inbox }) }
       inbox.open()
     }
     return this.#opened

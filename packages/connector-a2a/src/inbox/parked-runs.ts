@@ -28,6 +28,10 @@ export interface ParkedRun {
   readonly attempt: number
   /** The digest of the lessee's receipt. */
   readonly lease?: string | undefined
+  /** True once the last message may have reached an agent that is called: it is not sent again. */
+  readonly isSent?: boolean | undefined
+  /** The id of the task at an agent that is called. */
+  readonly agentTask?: string | undefined
   /** True once the caller has asked to cancel the task. */
   readonly cancel?: boolean | undefined
   /** The end that the gateway has decided for the task. */
@@ -85,6 +89,11 @@ export class ParkedRuns {
   /** Resolves when the runs are known. */
   get opened(): Promise<void> {
     return this.#follower.opened
+  }
+
+  /** Returns the agents that have runs. */
+  agents(): Iterable<string> {
+    return this.#byAgent.keys()
   }
 
   /** Returns the runs of an agent, oldest first. */

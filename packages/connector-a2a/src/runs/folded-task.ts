@@ -5,6 +5,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 import type { ServerSentEvent } from '../stream/event-reader.ts'
 import { EventReader } from '../stream/event-reader.ts'
 import { fromBytes } from '../stream/native-events.ts'
+import type { WireVersion } from '../wire/index.ts'
 import { isObject, parseForTranslation, StreamTranslation, UntranslatableError } from '../wire/index.ts'
 import type { RunChunk, RunLog } from './run-log.ts'
 import type { TaskPhase } from './seen-task.ts'
@@ -19,6 +20,7 @@ export class FoldedTask {
   #message: JsonObject | undefined
   #error: JsonObject | undefined
   #translation: StreamTranslation | undefined
+  #wire: WireVersion | undefined
   readonly #reader: EventReader
 
   /** @param maxEventBytes The largest event, in bytes */
@@ -50,7 +52,8 @@ export class FoldedTask {
 
   /** Adds the events of the next chunk. */
   add({ body, wire = '0.3' }: Pick<RunChunk, 'body' | 'wire'>): void {
-    this.#translation ??= new StreamTranslation(wire, '1.0')
+    if (wire !== this.#wire) this.#translation = new StreamTranslation(wire, '1.0')
+    this.#wire = wire
     this.#reader.feed(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
   }
 

@@ -169,7 +169,7 @@ export class RunReader implements FrameSource {
     const frame = decodeFrame(message)
     if (frame?.kind === 'heartbeat') {
       if (frame.alive) this.#agentHeard = this.#lastHeard
-      if (frame.isLeft === true) this.#abandoned()
+      if (frame.isLeft === true && this.#owner !== undefined) this.#abandoned()
       if (this.#next !== undefined && frame.last < this.#next) return
     }
     const chunk = decodeChunk(message)

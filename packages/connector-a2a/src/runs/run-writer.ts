@@ -219,7 +219,7 @@ export class RunWriter implements StreamSink {
   /** Ends the writing. Idempotent. */
   shut(): void {
     if (this.#state === 'closed') return
-    const isLeft = this.#state !== 'ending'
+    const isLeft = this.#state !== 'ending' && this.#number > 0
     this.#state = 'closed'
     clearTimeout(this.#timer)
     this.#texts = []

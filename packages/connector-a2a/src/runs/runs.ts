@@ -1,6 +1,6 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
-import type { ClaimedKey } from '@signalbox/broker-core/internal'
+import type { ClaimedKey, KeyedRequest, KeyRecord } from '@signalbox/broker-core/internal'
 import { IdempotencyKeys, requestLog } from '@signalbox/broker-core/internal'
 
 import type { AgentQuery, LoggedRequest } from '../requests/agent-query.ts'
@@ -96,10 +96,17 @@ export class Runs {
     cursor: RunCursor,
   ): Promise<ClaimedKey | AgentReply | undefined> {
     if (once === undefined) return undefined
-    const request = { kind: 'agent', target: agentId, callerId, key: once.key, digest: once.digest }
-    const claimed = await this.#keys.claim(request, cursorText(cursor))
-    if (!('run' in claimed)) return claimed
-    return claimed.digest === once.digest ? { ...NO_REPLY, error: '', follow: claimed.run } : KEY_REUSED
+    const claimed = await this.#keys.claim(keyedRequest(callerId, agentId, once), cursorText(cursor))
+    return 'run' in claimed ? earlierReply(claimed, once) : claimed
+  }
+
+  /**
+   * Returns the reply for a request whose key is that of an earlier one; undefined if it is not.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async earlier(callerId: string, { agentId, once }: LoggedRequest): Promise<AgentReply | undefined> {
+    const known = once && (await this.#keys.find(keyedRequest(callerId, agentId, once)))
+    return known === undefined || once === undefined ? undefined : earlierReply(known, once)
   }
 
   /**
@@ -233,6 +240,16 @@ function answerOf(
     end: true,
     reply,
   }
+}
+
+type Once = NonNullable<LoggedRequest['once']>
+
+function keyedRequest(callerId: string, target: string, { digest, key }: Once): KeyedRequest {
+  return { kind: 'agent', target, callerId, key, digest }
+}
+
+function earlierReply(known: KeyRecord, { digest }: Once): AgentReply {
+  return known.digest === digest ? { ...NO_REPLY, error: '', follow: known.run } : KEY_REUSED
 }
 
 /** Failures after which the agent may have acted. */

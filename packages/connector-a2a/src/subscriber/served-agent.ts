@@ -5,7 +5,7 @@ import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
-import type { AgentAuthorization, AgentCard, AgentTarget } from '@signalbox/registry'
+import type { AgentAuthorization, AgentCard, AgentOptions, AgentTarget } from '@signalbox/registry'
 import { agentOptions, CredentialsError } from '@signalbox/registry'
 
 import type { InboxAnswers } from '../inbox/inbox-answers.ts'
@@ -111,8 +111,7 @@ export class ServedAgent {
   readonly #pool: InstancePool
   readonly #calls: InstanceCalls
   #card: AgentCard
-  /** True for an agent that has no address: it fetches its requests. */
-  #isPull: boolean
+  #options: AgentOptions
   #inFlight = 0
   /** The versions of A2A that the agent speaks. */
   wire: AgentWire
@@ -123,7 +122,7 @@ export class ServedAgent {
     this.#idle = idle
     this.#agentId = card.agent_id
     this.#card = card
-    this.#isPull = agentOptions(card).pull
+    this.#options = agentOptions(card)
     this.#pool = new InstancePool(node.maxConcurrency)
     this.#calls = new InstanceCalls(card.agent_id, this.#pool, node.owners)
     this.wire = new AgentWire(card)
@@ -141,7 +140,7 @@ export class ServedAgent {
 
   /** `false` when the agent is not registered any more. */
   get registered(): boolean {
-    return this.#isPull || this.#pool.size > 0
+    return this.#options.pull || this.#pool.size > 0
   }
 
   /**
@@ -153,7 +152,7 @@ export class ServedAgent {
       this.#card = card
       if (this.wire.isOutdatedBy(card)) this.wire = new AgentWire(card)
     }
-    this.#isPull = card !== undefined && agentOptions(card).pull
+    this.#options = agentOptions(card ?? {})
     this.#pool.update(card, targetOf)
   }
 
@@ -168,7 +167,25 @@ export class ServedAgent {
   /** Sends a request to the agent, or refuses it. */
   answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     if (!this.registered) return AGENT_GONE
-    if (this.#isPull) return this.#node.inbox?.().answer(query, this.#card) ?? AGENT_GONE
+    const { offline, pull } = this.#options
+    const inbox = pull || offline === 'queue' ? this.#node.inbox?.() : undefined
+    if (inbox === undefined) return this.#ask(query, message)
+    return pull ? inbox.answer(query, this.#card) : this.#callOrPark(query, message, inbox)
+  }
+
+  /** Sends a request to the agent, or parks it if the agent certainly did not get it. */
+  async #callOrPark(
+    query: AgentQuery,
+    message: Pick<RequestMessage, 'signal'>,
+    inbox: InboxAnswers,
+  ): Promise<AgentReply> {
+    if (await inbox.owns(query, this.#card)) return inbox.answer(query, this.#card)
+    const reply = await this.#ask(query, message)
+    const isAway = reply.failure === 'unreachable' && reply.unsent === true && !reply.executed
+    return isAway && inbox.isSend(query) ? inbox.answer(query, this.#card) : reply
+  }
+
+  #ask(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     if (!this.#pool.permitted) return ADDRESS_REFUSED
     if (this.#node.stopped.aborted) return SHUTTING_DOWN
     const held = this.#node.heldBytes(query.account)
@@ -280,6 +297,41 @@ export class ServedAgent {
     const converter = given ?? run?.writer.events(undefined)
     const sink = run && ((owner: SenderOwner) => run.writer.attach(owner))
     return new Stream({ system, streamId, response, converter, sink, limits, budget, held, account, signal })
+  }
+
+  /** Returns true if the agent takes a connection. Any answer counts. */
+  async answers(): Promise<boolean> {
+    const instance = this.#pool.choose()
+    if (instance === undefined) return false
+    const account = `client:${this.#card.registered_by}`
+    const query: AgentQuery = {
+      ...NO_QUERY,
+      callerId: this.#card.registered_by,
+      account,
+      rest: { method: 'GET', path: '' },
+    }
+    return this.#placed(instance, query, async (call) => {
+      const { reply } = await this.#sendOnce(call)
+      return reply.status !== 0 || reply.failure === 'invalid_response'
+    })
+  }
+
+  /** Sends a request for the gateway itself. Resolves with the result of `use`; undefined if the agent is busy. */
+  async deliver<T>(query: AgentQuery, use: (result: CallResult) => Promise<T>): Promise<T | undefined> {
+    const instance = this.#calls.choose(query, this.#calls.followed(query))
+    if (instance === undefined) return undefined
+    return this.#placed(instance, query, async (call) => use(await this.#send(call)))
+  }
+
+  async #placed<T>(instance: ServedInstance, query: AgentQuery, use: (call: CallUnderWay) => Promise<T>): Promise<T> {
+    const held = this.#node.heldBytes(query.account)
+    const call = { place: this.#begin(instance), query, followed: this.#calls.followed(query), held }
+    try {
+      return await use(call)
+    } finally {
+      held.release()
+      this.#finish(call.place)
+    }
   }
 
   async #relayed(call: CallUnderWay, relay: () => Promise<void>): Promise<void> {
@@ -440,6 +492,9 @@ export class ServedAgent {
     if (--this.#inFlight === 0) this.#idle()
   }
 }
+
+/** A question whether an agent answers. */
+const NO_QUERY = { mode: 'call', body: new Uint8Array(0), timeoutMs: 5_000, hops: 1, headers: {} } as const
 
 /** The time for an agent to say how a task goes on, in ms. */
 const RECOVERY_TIMEOUT_MS = 30_000

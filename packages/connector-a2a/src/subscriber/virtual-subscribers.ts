@@ -64,6 +64,13 @@ export class VirtualSubscribers {
     this.#logged = node.runs && this.#serveAll(LOG_CHANNEL)
   }
 
+  /** Returns an agent that this node serves, and its card; undefined for any other. */
+  find(agentId: string): { readonly agent: ServedAgent; readonly card: AgentCard } | undefined {
+    const card = this.#registry.get(agentId)
+    const agent = this.#byId.get(agentId)?.agent
+    return card === undefined || agent === undefined ? undefined : { agent, card }
+  }
+
   /** Returns the number of calls and streams under way for an agent on this node. */
   inFlight(agentId: string): number {
     return this.#byId.get(agentId)?.agent.inFlight ?? 0
