@@ -1,4 +1,4 @@
-import { Buffer } from 'node:buffer'
+import type { Buffer } from 'node:buffer'
 
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import { pauseAfter } from '@signalbox/broker-core/internal'

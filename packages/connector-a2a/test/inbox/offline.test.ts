@@ -40,6 +40,11 @@ async function openAway(): Promise<{ readonly host: GatewayHost; readonly url: s
 const get = (host: GatewayHost, id: string): Promise<Task> =>
   host.post(AWAY, { jsonrpc: '2.0', id: 1, method: 'GetTask', params: { id } }, V10).then(taskOf)
 
+/** The JSON-RPC method of a request; empty for one without a body. */
+function methodOf({ body }: Asked): string {
+  return body === '' ? '' : (JSON.parse(body) as { method: string }).method
+}
+
 /** Answers a message with the events of a task; it knows the task under its own id. */
 const working: Script = (_asked, response) => {
   beginStream(response)
@@ -105,7 +110,6 @@ describe('agents that are away for a while', () => {
   test('away - a connection that breaks after the request is followed; the request is not sent again', async () => {
     const { host, port } = await openAway()
     const parked = taskOf(await host.post(AWAY, send('hello', 'm1'), V10))
-    const methodOf = ({ body }: Asked): string => (body === '' ? '' : (JSON.parse(body) as { method: string }).method)
     const agent = await startAgent((asked, response) => {
       if (methodOf(asked) === 'SendStreamingMessage') {
         beginStream(response).write(taskEvent('agents-own', { task: 'WORKING' }), () => response.destroy())

@@ -77,10 +77,14 @@ describe('streams whose connection to the agent breaks', () => {
       }),
     )
     expect(results.map((one) => Object.keys(one)[0])).toEqual([
-      ...['task', 'artifactUpdate'],
-      ...['task', 'artifactUpdate'],
-      ...['task', 'artifactUpdate'],
-      ...['task', 'statusUpdate'],
+      'task',
+      'artifactUpdate',
+      'task',
+      'artifactUpdate',
+      'task',
+      'artifactUpdate',
+      'task',
+      'statusUpdate',
     ])
   })
 
