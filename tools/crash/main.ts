@@ -1,7 +1,7 @@
 import { commandLine, flag, number, progress as log } from '@signalbox/testkit/command-line'
 import { exitOnSignals } from '@signalbox/testkit/measured-process'
 
-import { crash, crashSummary } from './run.ts'
+import { agentCrash, agentSummary, crash, crashSummary } from './run.ts'
 
 const { values } = commandLine(
   {
@@ -11,14 +11,26 @@ const { values } = commandLine(
   {
     rounds: number('N', 'kills over HTTP', 50),
     'core-rounds': number('N', 'kills with leased receive, on the broker in process', 50),
+    'agent-rounds': number('N', 'disasters around durable agents, on each engine', 0),
     seed: number('N', 'repeats the choices of an earlier run'),
     'max-life': number('MS', 'the longest time under load between kills', 1500),
     'no-sync-check': flag('do not compare fsync calls with commits (the comparison needs strace)'),
   },
 )
 exitOnSignals()
-const { rounds, 'core-rounds': coreRounds, seed = Date.now() % 2 ** 31, 'max-life': maxLifeMs } = values
+const {
+  rounds,
+  'agent-rounds': agentRounds,
+  'core-rounds': coreRounds,
+  seed = Date.now() % 2 ** 31,
+  'max-life': maxLifeMs,
+} = values
 log(`seed ${seed}`)
+if (agentRounds > 0) {
+  const report = await agentCrash({ seed, rounds: agentRounds, maxLifeMs, log })
+  process.stdout.write(agentSummary(seed, report))
+  process.exit(report.violations.total === 0 ? 0 : 1)
+}
 const report = await crash({ seed, rounds, coreRounds, maxLifeMs, syncCheck: !values['no-sync-check'], log })
 process.stdout.write(crashSummary(seed, report))
 process.exitCode = report.violations.total === 0 ? 0 : 1

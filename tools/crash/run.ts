@@ -2,6 +2,8 @@ import { Random } from '@signalbox/testkit/random'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { Violations } from '../load/ledgers.ts'
+import type { AgentFigures } from './agent-rounds.ts'
+import { agentRounds, AgentViolations } from './agent-rounds.ts'
 import type { CoreFigures } from './core-rounds.ts'
 import { coreRounds } from './core-rounds.ts'
 import type { HttpFigures } from './http-rounds.ts'
@@ -61,6 +63,45 @@ export function crashSummary(seed: number, { http, core, violations }: CrashRepo
       : `  ${http.syncs} syncs for ${http.commits} commit groups in ${http.syncChecks} lives`,
     `leased receive: ${core.rounds} times kill -9 (${core.killedStarting} while starting)`,
     `  ${core.sent} sends and ${core.acked} acks confirmed, ${core.redelivered} messages leased again after a kill, nack or expiry`,
+    'broken promises:',
+    ...violations.lines(),
+    ...violations.examples.map((example) => `  ! ${example}`),
+    violations.total === 0 ? 'every promise was kept' : `${violations.total} broken promises`,
+    '',
+  ].join('\n')
+}
+
+interface AgentCrashReport {
+  readonly figures: readonly (readonly [engine: string, AgentFigures])[]
+  readonly violations: AgentViolations
+}
+
+/** Runs the disasters around durable agents on the embedded engine, and then on NATS. */
+export async function agentCrash({
+  log,
+  maxLifeMs,
+  rounds,
+  seed,
+}: Pick<CrashOptions, 'seed' | 'rounds' | 'maxLifeMs' | 'log'>): Promise<AgentCrashReport> {
+  const violations = new AgentViolations()
+  await using folder = await TemporaryFolder.create('crash')
+  const figures: [string, AgentFigures][] = []
+  for (const engine of ['embedded', 'nats'] as const) {
+    log(`durable agents, ${engine}`)
+    const random = new Random(seed)
+    figures.push([engine, await agentRounds({ engine, rounds, maxLifeMs, folder, random, violations, log })])
+  }
+  return { figures, violations }
+}
+
+export function agentSummary(seed: number, { figures, violations }: AgentCrashReport): string {
+  const lines = figures.flatMap(([engine, { cuts, ends, events, gaps, kills, lessees }]) => [
+    `${engine}: ${kills} nodes killed, ${cuts} times all connections of the agent cut, ${lessees} lessees gone`,
+    `  ${events} events read, ${gaps} marked gaps; ends: ${[...ends].map(([end, count]) => `${end} ${count}`).join(', ')}`,
+  ])
+  return [
+    `seed ${seed}`,
+    ...lines,
     'broken promises:',
     ...violations.lines(),
     ...violations.examples.map((example) => `  ! ${example}`),

@@ -1,7 +1,7 @@
 const MAX_EXAMPLES = 5
 
 /** Broken promises: the number of each kind, and a few examples. */
-class BrokenPromises<Kind extends string> {
+export class BrokenPromises<Kind extends string> {
   /** The names of the kinds in the examples and in the summary. */
   readonly #texts: Readonly<Record<Kind, string>>
   readonly #counts = new Map<Kind, number>()

@@ -110,7 +110,20 @@ export class A2aEndpoint {
     const records = new TaskRecords(system)
     const log = options.log === 'off' ? undefined : new RunLog(system, { maxAgeMs: keepMs, maxBytes: options.logBytes })
     const { maxRuns: max, maxRunsPerCaller: maxPerCaller } = options
-    const runs = log && new Runs({ system, log, records, keepMs, max, maxPerCaller, streamLimits, idleMs, failed })
+    const runs =
+      log &&
+      new Runs({
+        system,
+        log,
+        records,
+        shared: options.shared,
+        keepMs,
+        max,
+        maxPerCaller,
+        streamLimits,
+        idleMs,
+        failed,
+      })
     this.#runs = runs
     const inboxes =
       log &&
@@ -132,7 +145,10 @@ export class A2aEndpoint {
       system,
       registry,
       requests,
-      logged: log && new LoggedCalls({ system, log, registry, requests, streamLimits, failed }),
+      logged:
+        log &&
+        runs &&
+        new LoggedCalls({ system, log, registry, requests, streamLimits, isLeft: (run) => runs.isLeft(run), failed }),
       streamLimits,
       pipe: { idleMs, keepAliveMs: options.keepAliveMs },
       failed,

@@ -83,6 +83,8 @@ export interface A2aConnectorOptions extends ConnectorOptions {
    * `a2a.durable`, in a log (`auto`), or none (`off`). @default 'auto'
    */
   readonly log?: 'auto' | 'off'
+  /** `false` if no other node uses the engine: calls of a process that was killed are then continued at once. @default true */
+  readonly shared?: boolean
   /** Seconds for which answers, events and idempotency keys are kept; at least 1. @default 86400 */
   readonly logSeconds?: number
   /** The most bytes of all answers and events that are kept; at least 1048576. @default 1073741824 */
@@ -136,6 +138,7 @@ const OPTION_TYPES: OptionTypes<A2aConnectorOptions> = {
   native: 'text',
   taskIsolation: 'text',
   log: 'text',
+  shared: 'boolean',
   logSeconds: 'number',
   logBytes: 'number',
   maxRuns: 'number',
@@ -173,6 +176,7 @@ export function resolveA2aOptions(options: A2aConnectorOptions, maxMessageBytes:
     native: options.native ?? 'auto',
     taskIsolation: options.taskIsolation ?? 'records',
     log: options.log ?? 'auto',
+    shared: options.shared ?? true,
     logSeconds: options.logSeconds ?? 86_400,
     logBytes: options.logBytes ?? 1_073_741_824,
     maxRuns: options.maxRuns ?? 100_000,

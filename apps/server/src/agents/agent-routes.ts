@@ -62,6 +62,7 @@ export function agentRoutes(
       native: a2a.native,
       taskIsolation: a2a.taskIsolation,
       log: a2a.log,
+      shared: config.engine === 'nats',
       logSeconds: a2a.logSeconds,
       logBytes: a2a.logBytes,
       maxRuns: a2a.logRunsMax,

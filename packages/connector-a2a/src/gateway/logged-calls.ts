@@ -50,6 +50,8 @@ export interface LoggedCallsParts {
   readonly registry: Pick<AgentLookup, 'get'>
   readonly requests: AgentRequests
   readonly streamLimits: StreamLimits
+  /** Returns true if it is certain that no node serves a run. */
+  readonly isLeft: (run: string) => boolean
   readonly failed: (error: unknown) => void
 }
 
@@ -168,6 +170,7 @@ export class LoggedCalls {
       after,
       limits: this.#limits,
       converter: (wire) => converterOf(logged.call, run, wire),
+      isLeft: () => this.#parts.isLeft(run),
       gap: (missing) => this.#snapshot(run, missing, logged),
       abandoned: () => this.#resume(run, logged),
     })
@@ -247,7 +250,7 @@ export class LoggedCalls {
     const deadline = performance.now() + (request.timeoutMs ?? requests.defaultTimeoutMs)
     let news = Promise.withResolvers<void>()
     let heard = performance.now()
-    let isLeft = false
+    let isLeft = this.#parts.isLeft(run)
     const wake = (): void => {
       news.resolve()
       news = Promise.withResolvers()

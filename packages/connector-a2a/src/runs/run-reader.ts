@@ -31,6 +31,8 @@ export interface RunReaderOptions {
   readonly converter: (wire: WireVersion | undefined) => EventConverter
   /** Returns the event in place of removed ones; undefined to end the stream as interrupted. */
   readonly gap: (missing: MissingEvents) => Promise<string | undefined>
+  /** Returns true if it is certain that no node writes the run. */
+  readonly isLeft: () => boolean
   /** Called when the node that writes the run has left it, or is silent: it may be lost. */
   readonly abandoned: () => void
 }
@@ -64,6 +66,7 @@ export class RunReader implements FrameSource {
   #written = 0
   #lastHeard = performance.now()
   #agentHeard = 0
+  #wasLeft = false
   #converter: EventConverter | undefined
   #reader: EventReader
   /** True while an event continues in the next chunk. */
@@ -138,7 +141,9 @@ export class RunReader implements FrameSource {
     const held = this.#converter?.quiet?.(now)
     if (held !== undefined) this.#addFrame(withId(held.text, this.#cursor(this.#sequence)), held.end)
     if (held !== undefined) this.#owner?.onFrame()
-    if (now - this.#lastHeard < this.#options.limits.silenceMs - SPARE_MS) return
+    const isLeft = !this.#wasLeft && this.#options.isLeft()
+    if (isLeft) this.#wasLeft = true
+    else if (now - this.#lastHeard < this.#options.limits.silenceMs - SPARE_MS) return
     // Its owner would end the stream as interrupted.
     this.#lastHeard = now
     this.#abandoned()

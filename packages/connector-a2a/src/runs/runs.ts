@@ -18,6 +18,8 @@ export interface RunsOptions {
   readonly system: BrokerHandle
   readonly log: RunLog
   readonly records: TaskRecords
+  /** `false` if no other node uses the store, so that a run that this node does not serve is served by none. */
+  readonly shared: boolean
   /** Time for which keys are kept, in ms (CONNECTORSA2_A_LOG_SECONDS). */
   readonly keepMs: number
   /** The most runs in progress on this node (CONNECTORSA2_A_LOG_RUNS_MAX). */
@@ -36,6 +38,7 @@ export class Runs {
   readonly #options: RunsOptions
   readonly #keys: IdempotencyKeys
   #inProgress = 0
+  readonly #served = new Set<string>()
   readonly #perCaller = new Map<string, number>()
   readonly #leaving = new AbortController()
 
@@ -55,6 +58,11 @@ export class Runs {
     this.#leaving.abort()
   }
 
+  /** Returns true if it is certain that no node serves a run. */
+  isLeft(run: string): boolean {
+    return !this.#options.shared && !this.#served.has(run)
+  }
+
   /**
    * Begins the run of a request. Resolves with a reply in place of the agent's if the request may not run: it did
    * already, or its caller has too many runs.
@@ -70,7 +78,8 @@ export class Runs {
     }
     this.#inProgress++
     this.#perCaller.set(account, inProgress + 1)
-    const over = (): void => this.#over(account)
+    this.#served.add(run)
+    const over = (): void => this.#over(account, run)
     try {
       const claimed = await this.claim(callerId, logged, { run, sequence: 0 })
       if (claimed !== undefined && 'status' in claimed) {
@@ -118,11 +127,13 @@ export class Runs {
     const last = await this.log.last(run)
     if (last === undefined) await this.log.append(run, answerOf({ agentId, callerId }, OUTCOME_UNKNOWN))
     if (last === undefined || last.end || last.agentId !== agentId || last.callerId !== callerId) return undefined
-    const start = { after: last, over: () => {}, leaving: this.leaving }
+    this.#served.add(run)
+    const start = { after: last, over: () => void this.#served.delete(run), leaving: this.leaving }
     return new ServedRun(this.#options, { agentId, callerId }, run, start)
   }
 
-  #over(account: string): void {
+  #over(account: string, run: string): void {
+    this.#served.delete(run)
     this.#inProgress--
     const left = (this.#perCaller.get(account) ?? 1) - 1
     if (left === 0) this.#perCaller.delete(account)
