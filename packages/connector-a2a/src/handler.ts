@@ -38,6 +38,7 @@ import { callPath, encodedTail, pathOf, requestedVersion } from './request-path.
 import type { AgentRequests } from './requests/agent-requests.ts'
 import { RestBinding } from './rest/rest-binding.ts'
 import { restResource } from './rest/rest-resource.ts'
+import { LoggedTasks } from './runs/logged-tasks.ts'
 import { RunLog } from './runs/run-log.ts'
 import { Runs } from './runs/runs.ts'
 import type { StreamLimits } from './stream/limits.ts'
@@ -125,13 +126,16 @@ export class A2aEndpoint {
         failed,
       })
     this.#runs = runs
+    const loggedTasks = log && new LoggedTasks(log, records, agentMaxResponseBytes)
     const inboxes =
       log &&
       runs &&
+      loggedTasks &&
       new Inboxes({
         system,
         log,
         runs,
+        tasks: loggedTasks,
         keepMs,
         maxEventBytes: agentMaxResponseBytes,
         timeoutMs: requests.defaultTimeoutMs,
@@ -176,6 +180,7 @@ export class A2aEndpoint {
         owners: new TaskOwners(),
         isolation: isolationOf(records, options.taskIsolation),
         runs,
+        loggedTasks,
         inbox: inboxes && (() => inboxes.answers),
         inFlight: new InFlight(),
         calls: new Set(),

@@ -1,6 +1,6 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit/internal'
-import { withoutUnsafeLinks } from '@signalbox/registry'
+import { agentOptions, withoutUnsafeLinks } from '@signalbox/registry'
 
 import { defined, nonEmptyText, nonEmptyTexts, objectsOf, without, withoutEmpty } from './card-members.ts'
 import type { CardSecurity } from './security.ts'
@@ -144,7 +144,8 @@ function capabilitiesOf(card: JsonObject, push: boolean): Capabilities {
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
   const extended = capabilities['extendedAgentCard'] ?? card['supportsAuthenticatedExtendedCard']
   return {
-    streaming: capabilities['streaming'] === true,
+    // The gateway itself streams the events of an agent that fetches its requests.
+    streaming: capabilities['streaming'] === true || agentOptions(card).pull,
     pushNotifications: push && capabilities['pushNotifications'] === true,
     ...(typeof extended === 'boolean' ? { extendedAgentCard: extended } : {}),
   }

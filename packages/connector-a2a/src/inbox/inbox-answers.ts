@@ -14,6 +14,8 @@ import { DELIVERY, foldRun } from '../runs/folded-task.ts'
 import { lastEventOf } from '../runs/chunks.ts'
 import type { RunChunk, RunLog } from '../runs/run-log.ts'
 import { cursorText, newRun } from '../runs/run-log.ts'
+import type { LoggedTasks } from '../runs/logged-tasks.ts'
+import { mayRead } from '../runs/logged-tasks.ts'
 import type { Runs } from '../runs/runs.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
 import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
@@ -26,6 +28,7 @@ export interface InboxAnswersOptions {
   readonly inbox: Inbox
   readonly log: RunLog
   readonly runs: Runs
+  readonly tasks: LoggedTasks
   readonly maxEventBytes: number
 }
 
@@ -49,8 +52,8 @@ export class InboxAnswers {
   /** Returns true for a request that names a task of an inbox, or that can only be answered without the agent. */
   async owns(query: AgentQuery, card: AgentCard): Promise<boolean> {
     if (card['offline'] === true) return true
-    const { taskIds } = taskRequest(query.body)
-    const states = await Promise.all(taskIds.map((taskId) => this.#options.inbox.find(taskId)))
+    const runs = query.mode === 'resume' ? [query.log?.run ?? ''] : taskRequest(query.body).taskIds
+    const states = await Promise.all(runs.map((run) => this.#options.inbox.find(run)))
     return states.some((state) => state?.agentId === card.agent_id)
   }
 
@@ -72,7 +75,7 @@ export class InboxAnswers {
         case 'stream':
           return await this.#send(query, card, params)
         case 'get':
-          return answered(query, method, await this.#task(await this.#readable(query, card, params), params))
+          return await this.#get(query, card, params)
         case 'list':
           return answered(query, method, await this.#list(query, card, params))
         case 'cancel':
@@ -90,6 +93,13 @@ export class InboxAnswers {
       if (error instanceof JsonRpcError) return failed(error)
       throw error
     }
+  }
+
+  async #get(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<AgentReply> {
+    const isParked = (await this.#options.inbox.find(String(params['id']))) !== undefined
+    // An agent that is away may have begun the task when it was there.
+    const kept = isParked ? undefined : await this.#options.tasks.answer(query, card)
+    return kept ?? answered(query, METHODS.get, await this.#task(await this.#readable(query, card, params), params))
   }
 
   async #send(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<AgentReply> {
@@ -196,7 +206,7 @@ export class InboxAnswers {
   async #list(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<JsonObject> {
     const { contextId, pageSize: given, pageToken } = params
     const pageSize = Math.min(Number(given ?? DEFAULT_PAGE) || DEFAULT_PAGE, MAX_PAGE)
-    const all = this.#options.inbox.tasksOf(card.agent_id).filter((state) => mayRead(query, card, state))
+    const all = this.#options.inbox.tasksOf(card.agent_id).filter((state) => mayRead(query, card, state.callerId))
     const wanted = all
       .filter((state) => contextId === undefined || contextId === '' || state.contextId === contextId)
       .toReversed()
@@ -243,7 +253,8 @@ export class InboxAnswers {
   /** Returns a task that the caller may read. @throws NativeError TASK_NOT_FOUND */
   async #readable(query: AgentQuery, card: AgentCard, { id }: JsonObject): Promise<KnownRun> {
     const state = typeof id === 'string' ? await this.#options.inbox.find(id) : undefined
-    if (state === undefined || state.agentId !== card.agent_id || !mayRead(query, card, state)) throw notFound(id)
+    if (state === undefined || state.agentId !== card.agent_id || !mayRead(query, card, state.callerId))
+      throw notFound(id)
     return state
   }
 }
@@ -256,11 +267,6 @@ const IN_QUEUE: ReadonlySet<KnownRun['phase']> = new Set<KnownRun['phase']>(['st
 const NO_BODY = new Uint8Array(0)
 const OK: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
 const TASK_NOT_CANCELABLE = -32002
-
-/** The caller of a task, the owner of its agent, and an Admin may read it. */
-function mayRead({ admin, callerId }: AgentQuery, { registered_by: owner }: AgentCard, state: KnownRun): boolean {
-  return admin === true || callerId === owner || callerId === state.callerId
-}
 
 /** Returns the metadata of a message that is parked now, as the last one. */
 function storedNow(card: AgentCard, inbox: Inbox): JsonObject {

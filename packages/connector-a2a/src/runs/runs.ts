@@ -9,6 +9,7 @@ import type { StreamLimits } from '../stream/limits.ts'
 import { resolveLimits } from '../stream/limits.ts'
 import type { Timed } from '../stream/stream-timer.ts'
 import { StreamTimer } from '../stream/stream-timer.ts'
+import { startedTask } from '../subscriber/instances/task-ids.ts'
 import type { TaskRecords } from '../subscriber/isolation/task-records.ts'
 import type { RunChunk, RunCursor, RunLog } from './run-log.ts'
 import { cursorText } from './run-log.ts'
@@ -212,6 +213,8 @@ export class ServedRun implements Timed {
       else {
         const kept = isLost(reply) ? OUTCOME_UNKNOWN : reply
         const chunk = answerOf(origin, kept, wire?.answer === 'agent' ? undefined : wire?.version)
+        const { taskId } = startedTask(reply.body)
+        if (taskId !== undefined) await this.#options.records.add(origin.agentId, taskId, origin.callerId, this.#run)
         await this.#options.log.append(this.#run, chunk)
       }
     } catch (error) {

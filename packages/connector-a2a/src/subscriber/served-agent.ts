@@ -14,6 +14,7 @@ import { decodeAgentQuery } from '../requests/agent-query.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
 import type { RepliesOnTheWay } from '../requests/agent-requests.ts'
+import type { LoggedTasks } from '../runs/logged-tasks.ts'
 import type { RunWriter } from '../runs/run-writer.ts'
 import type { Runs } from '../runs/runs.ts'
 import { ServedRun } from '../runs/runs.ts'
@@ -64,6 +65,8 @@ export interface ServingNode {
   readonly replies: RepliesOnTheWay
   /** The runs whose answers are kept in the log; undefined: no answers are kept. */
   readonly runs: Runs | undefined
+  /** The tasks that the log has; undefined: there is no log. */
+  readonly loggedTasks: LoggedTasks | undefined
   /** Answers for the agents whose requests are parked. */
   readonly inbox: (() => InboxAnswers) | undefined
   readonly streamLimits: StreamLimits
@@ -167,10 +170,17 @@ export class ServedAgent {
   /** Sends a request to the agent, or refuses it. */
   answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     if (!this.registered) return AGENT_GONE
-    const { offline, pull } = this.#options
+    const { durable, offline, pull } = this.#options
     const inbox = pull || offline === 'queue' ? this.#node.inbox?.() : undefined
-    if (inbox === undefined) return this.#ask(query, message)
+    if (inbox === undefined) return durable ? this.#askOrRead(query, message) : this.#ask(query, message)
     return pull ? inbox.answer(query, this.#card) : this.#callOrPark(query, message, inbox)
+  }
+
+  /** Asks the agent, or reads the task in the log if the agent is away. */
+  async #askOrRead(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): Promise<AgentReply> {
+    const reply = await this.#ask(query, message)
+    if (reply.failure !== 'unreachable' && reply.failure !== 'unavailable') return reply
+    return (await this.#node.loggedTasks?.answer(query, this.#card)) ?? reply
   }
 
   /** Sends a request to the agent, or parks it if the agent certainly did not get it. */
@@ -180,7 +190,7 @@ export class ServedAgent {
     inbox: InboxAnswers,
   ): Promise<AgentReply> {
     if (await inbox.owns(query, this.#card)) return inbox.answer(query, this.#card)
-    const reply = await this.#ask(query, message)
+    const reply = await this.#askOrRead(query, message)
     const isAway = reply.failure === 'unreachable' && reply.unsent === true && !reply.executed
     return isAway && inbox.isSend(query) ? inbox.answer(query, this.#card) : reply
   }
