@@ -220,7 +220,7 @@ export class A2aExchange extends JsonRpcExchange {
     if (this.begin()) this.send(status, { ...this.moreHeaders, ...headers }, '')
   }
 
-  /** Adds headers to the answer, whatever it will be. */
+  /** Adds headers to the answer that is still to come. */
   addHeaders(headers: OutgoingHttpHeaders): void {
     this.moreHeaders = { ...this.moreHeaders, ...headers }
   }

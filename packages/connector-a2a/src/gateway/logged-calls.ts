@@ -408,7 +408,7 @@ function in10(call: Call): JsonObject {
   try {
     return translateRequest(METHODS.send, '0.3', '1.0', params) ?? params
   } catch {
-    // The agent refuses it, or has a dialect of its own.
+    // The agent refuses it, or has its own dialect.
     return params
   }
 }

@@ -316,7 +316,7 @@ function unsupported(text: string): JsonRpcError {
   return new JsonRpcError(A2A_CODES.UNSUPPORTED_OPERATION, text, { data: errorDetails('UNSUPPORTED_OPERATION') })
 }
 
-/** An inbox has no room for a request. */
+/** An inbox is full. */
 class InboxFull extends Error {
   override readonly name = 'InboxFull'
 }

@@ -59,7 +59,7 @@ const HEARD_MS = 60_000
 
 /**
  * The inboxes of agents: requests that wait in queues for agents that call in, and the events that these agents write
- * about them. The queue decides who has a request. The state of a task decides which item of the queue counts, so that
+ * about them. The queue decides which lessee has a request. The state of a task decides which item of the queue counts, so that
  * an item that arrives twice does no harm.
  */
 export class Inbox implements AgentInbox {
@@ -237,7 +237,7 @@ export class Inbox implements AgentInbox {
     if (ended !== -1 && ended < complete.length - 1) {
       throw new InboxError(
         'EVENT_INVALID',
-        `events[${ended + 1}] follows the event that ends the turn; send no events after it`,
+        `events[${ended + 1}] follows the event that ends the delivery; send no events after it`,
       )
     }
     const last = await this.#options.log.last(state.run)
@@ -256,8 +256,7 @@ export class Inbox implements AgentInbox {
       leaseUntil: Date.now() + leaseMs,
     }
     if (state.phase === 'done' || state.phase === 'waiting') {
-      if (fresh.length > 0)
-        throw new InboxError('RUN_ENDED', 'the turn of this delivery has ended; it takes no further events')
+      if (fresh.length > 0) throw new InboxError('RUN_ENDED', 'this delivery has ended; it takes no further events')
       return result
     }
     if (fresh.length === 0 && phase !== 'open') {
@@ -372,14 +371,14 @@ export class Inbox implements AgentInbox {
     return undefined
   }
 
-  /** Ends a turn that the agent has finished. */
+  /** Ends a round that the agent has finished. */
   async #finish(state: KnownRun, phase: TaskPhase, receipt: string): Promise<void> {
     const next = phase === 'over' ? 'done' : 'waiting'
     if (state.phase !== next) await this.#update(state, { phase: next })
     await this.#options.system.queues.ack([receipt])
   }
 
-  /** Ends the turn of a state whose last events did. Resolves with false for one that goes on. */
+  /** Ends the round of a state whose last events did. Resolves with false for one that goes on. */
   async #settleEnded(state: KnownRun): Promise<boolean> {
     const last = await this.#options.log.last(state.run)
     const isOver = last?.end === true
@@ -407,8 +406,8 @@ export class Inbox implements AgentInbox {
     const texts = events.map((result) =>
       logText(undefined, asBytes(JSON.stringify({ jsonrpc: '2.0', id: null, result }))),
     )
-    // Streams end with the turn.
-    if (phase !== 'open') texts.push(TURN_END)
+    // Streams end with the round.
+    if (phase !== 'open') texts.push(ROUND_END)
     const common = { agentId, callerId, wire: '1.0', taskId: run } as const
     let number = last?.number ?? 0
     const first = last === undefined ? 1 : lastEventOf(last) + 1
@@ -450,7 +449,7 @@ export class Inbox implements AgentInbox {
 /** The lease that a call extends to if it names none, in ms. */
 const DEFAULT_LEASE_MS = 60_000
 
-const TURN_END = new LoggedEvents('1.0', () => {}).ended().text
+const ROUND_END = new LoggedEvents('1.0', () => {}).ended().text
 
 /** Returns the queue of an agent's requests. */
 export function inboxQueue(agentId: string): string {

@@ -200,7 +200,7 @@ class Delivery {
     return true
   }
 
-  /** Reads the task at its agent until the turn is over. */
+  /** Reads the task at its agent until the delivery is over. */
   async #follow(): Promise<void> {
     for (let failures = 0; this.#phase === 'open' && !this.#closed.aborted; failures++) {
       if (this.#agentTask === undefined) {

@@ -25,7 +25,7 @@ export type AgentFailure =
   | 'unknown'
   /** Another request has the same idempotency key. */
   | 'key_reused'
-  /** The inbox of the agent has no room for the request. */
+  /** The inbox of the agent is full. */
   | 'inbox_full'
 
 /** The kind of a reply with `follow` of an agent whose requests are parked. */

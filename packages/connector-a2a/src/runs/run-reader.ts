@@ -133,7 +133,7 @@ export class RunReader implements FrameSource {
 
   confirm(): void {}
 
-  /** @inheritdoc A run goes on without readers, but not one that nobody has found yet. */
+  /** @inheritdoc A run goes on without readers. */
   async cancel(): Promise<void> {}
 
   tick(now: number): void {
@@ -293,7 +293,7 @@ export class RunReader implements FrameSource {
 /** The time before the end of the longest silence at which a node counts as lost, in ms. */
 const SPARE_MS = 1_000
 
-/** Gives the last event of a text an id. With that, a reader that got a part of the text gets all of it again. */
+/** Gives the last event of a text an id. With that, a reader that got a part of the text gets the whole text again. */
 function withId(text: string, id: string): string {
   if (text === '' || text.startsWith(':')) return text
   const start = text.lastIndexOf('\n\n', text.length - 3)

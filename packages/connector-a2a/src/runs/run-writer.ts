@@ -130,14 +130,14 @@ export class RunWriter implements StreamSink {
     this.#recorded = taskId
   }
 
-  /** Takes the events of a stream from now on. */
+  /** Accepts the events of a stream from now on. */
   attach(owner: SenderOwner): this {
     this.#owner = owner
     this.reopen()
     return this
   }
 
-  /** Takes events again after a connection was cut. */
+  /** Accepts events again after a connection was cut. */
   reopen(): void {
     if (this.#state === 'broken') this.#state = 'open'
   }
@@ -330,7 +330,7 @@ export class RunWriter implements StreamSink {
     return true
   }
 
-  /** The store may be full, or without a quorum: the agent waits until it takes events again. */
+  /** The store may be full, or without a quorum: the agent waits until it accepts events again. */
   #insist<T>(write: () => Promise<T>): Promise<T> {
     return retry(write, {
       mayRetry: (error) => isBrokerError(error, 'ENGINE_UNAVAILABLE') && this.#state !== 'closed',

@@ -3,7 +3,7 @@ import type { JsonObject } from '@signalbox/http-kit'
 
 import { memberOf } from '../wire/index.ts'
 
-/** What an event of an agent says of its task. */
+/** The task of an event: its ids and its phase. */
 export interface SeenTask {
   readonly taskId: string
   readonly contextId: string | undefined

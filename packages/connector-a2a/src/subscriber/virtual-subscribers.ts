@@ -108,7 +108,7 @@ export class VirtualSubscribers {
 
   #serve(card: AgentCard): void {
     const { agent_id: id } = card
-    // Its inbox ends the tasks whose time is over, also when nobody calls the agent.
+    // Its inbox ends the tasks whose time is over, also when the agent is not called.
     if (isParkable(card)) this.#node.inbox?.()
     const subscriber = this.#byId.get(id) ?? this.#add(card)
     subscriber.agent.update(card, (url) => this.#targetOf(url, `client:${card?.registered_by}`))

@@ -218,7 +218,7 @@ describe('agents that fetch their requests', () => {
         'it must be the id of the leased task',
       ],
       [[{ artifactUpdate: {} }], 'artifact'],
-      [[status('COMPLETED'), artifact('x')], 'events[1] follows the event that ends the turn'],
+      [[status('COMPLETED'), artifact('x')], 'events[1] follows the event that ends the delivery'],
     ] as const) {
       await expect(inbox.events(card(), { receipt, offset: 0, events: [...events] as never })).rejects.toMatchObject({
         code: 'EVENT_INVALID',
