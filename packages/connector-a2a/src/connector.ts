@@ -7,6 +7,8 @@ import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 import type { OperatorCalls } from './gateway/operator-calls.ts'
 import type { A2aDependencies } from './handler.ts'
 import { A2aEndpoint } from './handler.ts'
+import type { AgentInboxes } from './operators/agent-inboxes.ts'
+import type { RunCounts } from './operators/run-counts.ts'
 import type { A2aConnectorOptions } from './options.ts'
 import { resolveA2aOptions } from './options.ts'
 import type { OpenAgentStreams } from './stream/open-streams.ts'
@@ -23,6 +25,12 @@ export interface A2aConnector extends Connector {
   readonly streams: Pick<OpenAgentStreams, 'list' | 'cancel'>
   /** The inboxes of agents, for `registryRoutes`; undefined if `log` is `off`. */
   readonly inbox: AgentInbox | undefined
+  /** The inboxes of agents, and the kept events of their tasks, for operators; undefined if `log` is `off`. */
+  readonly inboxes: AgentInboxes | undefined
+  /** The counts of calls whose answers are kept, since the start of this node. */
+  readonly runCounts: RunCounts
+  /** Returns the number of these calls in progress on this node. */
+  runsInProgress(): number
   /** Calls agents for operators. */
   readonly calls: OperatorCalls
 }
@@ -68,6 +76,9 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
       openStreams: () => endpoint.gateway.streams.size,
       streams: endpoint.gateway.streams,
       inbox: endpoint.inbox,
+      inboxes: endpoint.inboxes,
+      runCounts: endpoint.counts,
+      runsInProgress: () => endpoint.runsInProgress,
       calls: endpoint.gateway.operatorCalls,
     },
     endpoint,

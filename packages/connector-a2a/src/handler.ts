@@ -35,6 +35,10 @@ import { LoggedCalls } from './gateway/logged-calls.ts'
 import { Inboxes } from './inbox/inboxes.ts'
 import type { A2aRequestEvent, AgentLookup, ResolvedA2aOptions } from './options.ts'
 import { callPath, encodedTail, pathOf, requestedVersion } from './request-path.ts'
+import type { AgentInboxes } from './operators/agent-inboxes.ts'
+import { agentInboxes } from './operators/agent-inboxes.ts'
+import type { RunCounts } from './operators/run-counts.ts'
+import { RunCounters } from './operators/run-counts.ts'
 import type { AgentRequests } from './requests/agent-requests.ts'
 import { RestBinding } from './rest/rest-binding.ts'
 import { restResource } from './rest/rest-resource.ts'
@@ -81,6 +85,9 @@ export class A2aEndpoint {
   readonly #inboxes: Inboxes | undefined
   /** The inboxes of agents; undefined without a log. */
   readonly inbox: AgentInbox | undefined
+  /** The inboxes of agents for operators; undefined without a log. */
+  readonly inboxes: AgentInboxes | undefined
+  readonly counts: RunCounts
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
@@ -109,7 +116,9 @@ export class A2aEndpoint {
     const idleMs = options.maxSseIdleSeconds * 1000
     const keepMs = options.logSeconds * 1000
     const records = new TaskRecords(system)
-    const log = options.log === 'off' ? undefined : new RunLog(system, { maxAgeMs: keepMs, maxBytes: options.logBytes })
+    const counters = new RunCounters()
+    const retention = { maxAgeMs: keepMs, maxBytes: options.logBytes }
+    const log = options.log === 'off' ? undefined : new RunLog(system, retention, (chunk) => counters.appended(chunk))
     const { maxRuns: max, maxRunsPerCaller: maxPerCaller } = options
     const runs =
       log &&
@@ -124,8 +133,10 @@ export class A2aEndpoint {
         streamLimits,
         idleMs,
         failed,
+        counters,
       })
     this.#runs = runs
+    this.counts = counters
     const loggedTasks = log && new LoggedTasks(log, records, agentMaxResponseBytes)
     const inboxes =
       log &&
@@ -143,7 +154,9 @@ export class A2aEndpoint {
         failed,
       })
     this.#inboxes = inboxes
-    this.inbox = inboxes?.forRoutes
+    this.inbox = inboxes && counters.countLeases(inboxes.forRoutes)
+    const maxEventBytes = agentMaxResponseBytes
+    this.inboxes = log && inboxes && agentInboxes({ registry, log, records, inbox: () => inboxes.inbox, maxEventBytes })
     this.gateway = new Gateway({
       broker,
       system,
@@ -152,7 +165,7 @@ export class A2aEndpoint {
       logged:
         log &&
         runs &&
-        new LoggedCalls({ system, log, registry, requests, streamLimits, isLeft: (run) => runs.isLeft(run), failed }),
+        new LoggedCalls({ system, log, registry, requests, streamLimits, isLeft: (run) => runs.isLeft(run), failed, counters }),
       streamLimits,
       pipe: { idleMs, keepAliveMs: options.keepAliveMs },
       failed,
@@ -194,6 +207,11 @@ export class A2aEndpoint {
         proxyUrl: agentProxyUrl,
       }),
     )
+  }
+
+  /** The number of runs in progress on this node. */
+  get runsInProgress(): number {
+    return this.#runs?.inProgress ?? 0
   }
 
   handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {

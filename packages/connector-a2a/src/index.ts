@@ -6,6 +6,15 @@ export type { A2aConnectorOptions, A2aHooks, A2aRequestEvent, Platform } from '.
 export { a2aConnector, documentedA2aRoutes } from './connector.ts'
 export type { A2aConnector } from './connector.ts'
 export type { OperatorCall, OperatorCallAnswer, OperatorCalls } from './gateway/operator-calls.ts'
+export type {
+  AgentInboxes,
+  InboxTask,
+  InboxTaskPhase,
+  InboxTasks,
+  InboxTasksOptions,
+} from './operators/agent-inboxes.ts'
+export type { KeyedOutcome, LeaseOutcome, ReplayOutcome, RunCounts } from './operators/run-counts.ts'
+export type { RunEvent, RunEventKind, RunEvents, RunEventsOptions } from './operators/run-events.ts'
 export type { OpenAgentStreams, OpenStreamStatus } from './stream/open-streams.ts'
 export type { StreamEvent } from './stream/recent-events.ts'
 export type { StreamLimits } from './stream/limits.ts'

@@ -15,6 +15,7 @@ import type { AgentLookup } from '../options.ts'
 import type { LoggedRequest } from '../requests/agent-query.ts'
 import type { AgentReply, ParkedReply } from '../requests/agent-reply.ts'
 import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
+import type { RunCounters } from '../operators/run-counts.ts'
 import { FoldedTask, foldRun } from '../runs/folded-task.ts'
 import { withGap } from '../runs/logged-events.ts'
 import type { RunChunk, RunCursor, RunLog } from '../runs/run-log.ts'
@@ -53,6 +54,7 @@ export interface LoggedCallsParts {
   /** Returns true if it is certain that no node serves a run. */
   readonly isLeft: (run: string) => boolean
   readonly failed: (error: unknown) => void
+  readonly counters: Pick<RunCounters, 'replays'>
 }
 
 /** One call whose answer is kept, with its caller. */
@@ -120,7 +122,10 @@ export class LoggedCalls {
   async open(logged: LoggedCall): Promise<KeptAnswer<Opened>> {
     const { agentId, call, cursor, log, request } = logged
     if (cursor !== undefined) {
-      await this.#assertReadable(cursor, logged)
+      await this.#assertReadable(cursor, logged).catch((error: unknown) => {
+        if (error instanceof NativeError) this.#parts.counters.replays.refused++
+        throw error
+      })
       return { answer: await this.#follow(cursor, logged), replayed: true }
     }
     // Opened before the request, so that no event is missed.
@@ -172,6 +177,7 @@ export class LoggedCalls {
       converter: (wire) => converterOf(logged.call, run, wire),
       isLeft: () => this.#parts.isLeft(run),
       gap: (missing) => this.#snapshot(run, missing, logged),
+      placed: logged.cursor && ((isComplete) => this.#parts.counters.replays[isComplete ? 'complete' : 'gap']++),
       abandoned: () => this.#resume(run, logged),
     })
   }

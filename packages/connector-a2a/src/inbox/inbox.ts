@@ -89,6 +89,11 @@ export class Inbox implements AgentInbox {
     this.#dead ??= this.#options.system.queues.work(DEAD, {}, (message) => this.#onDead(message))
   }
 
+  /** Resolves when the tasks are known. */
+  get opened(): Promise<void> {
+    return this.#runs.opened
+  }
+
   /** Returns the tasks of an agent, oldest first. */
   tasksOf(agentId: string): readonly KnownRun[] {
     return this.#runs.of(agentId)
@@ -311,9 +316,10 @@ export class Inbox implements AgentInbox {
 
   /**
    * Cancels a task, or asks its lessee to. Resolves with the state of the task, or undefined for one that is over.
+   * @param text The reason, for the caller
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async cancel(run: string): Promise<KnownRun | undefined> {
+  async cancel(run: string, text = 'the caller has canceled it'): Promise<KnownRun | undefined> {
     for (;;) {
       const state = await this.#runs.last(run)
       if (state === undefined || state.phase === 'done') return undefined
@@ -321,7 +327,7 @@ export class Inbox implements AgentInbox {
         const ended = await this.#end(state, {
           state: 'TASK_STATE_CANCELED',
           reason: 'CANCELED',
-          text: 'the caller has canceled it',
+          text,
         })
         if (ended !== undefined) return ended
       } else {

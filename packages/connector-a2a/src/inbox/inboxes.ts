@@ -29,6 +29,11 @@ export class Inboxes {
     return this.#open().answers
   }
 
+  /** The inboxes, opened. */
+  get inbox(): Inbox {
+    return this.#open().inbox
+  }
+
   /** The inboxes as the routes of the registry use them. */
   get forRoutes(): AgentInbox {
     return {

@@ -16,7 +16,7 @@ import { seenTask } from './seen-task.ts'
 
 /** The names of the events with which the gateway ends a log. An agent's events cannot have them. */
 const OWN = 'signalbox.'
-const ENDS = { answer: `${OWN}answer`, ended: `${OWN}ended`, failed: `${OWN}failed` } as const
+export const LOG_ENDS = { answer: `${OWN}answer`, ended: `${OWN}ended`, failed: `${OWN}failed` } as const
 
 /**
  * Writes an agent's events into the log of a run, as they came: readers convert them into their version of A2A, or into
@@ -75,11 +75,11 @@ export class LoggedEvents implements EventConverter {
   *plainAnswer(body: Uint8Array): Steps<ClientText> {
     yield
     const data = Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString('latin1')
-    return { text: logText(ENDS.answer, data), end: 'done' }
+    return { text: logText(LOG_ENDS.answer, data), end: 'done' }
   }
 
   ended(): ClientText {
-    return { text: logText(ENDS.ended, '{}'), end: 'done' }
+    return { text: logText(LOG_ENDS.ended, '{}'), end: 'done' }
   }
 
   /** @inheritdoc The run may go on over another connection. */
@@ -88,7 +88,7 @@ export class LoggedEvents implements EventConverter {
   }
 
   failure(failure: StreamFailure): ClientText {
-    return { text: logText(ENDS.failed, asBytes(JSON.stringify(failure))), end: failure.code }
+    return { text: logText(LOG_ENDS.failed, asBytes(JSON.stringify(failure))), end: failure.code }
   }
 }
 
@@ -103,9 +103,9 @@ export function logText(event: string | undefined, data: string): string {
 
 /** Converts an event of a log for its reader; undefined if there is nothing to send for it. */
 export function convertLogged(converter: EventConverter, event: ServerSentEvent): ClientText | undefined {
-  if (event.event === ENDS.ended) return converter.ended()
-  if (event.event === ENDS.answer) return joined(allSteps(converter.plainAnswer(Buffer.from(event.data, 'latin1'))))
-  if (event.event !== ENDS.failed) return converter.next(event)
+  if (event.event === LOG_ENDS.ended) return converter.ended()
+  if (event.event === LOG_ENDS.answer) return joined(allSteps(converter.plainAnswer(Buffer.from(event.data, 'latin1'))))
+  if (event.event !== LOG_ENDS.failed) return converter.next(event)
   const failure: unknown = JSON.parse(fromBytes(event.data))
   return converter.failure(isFailure(failure) ? failure : STREAM_FAILURES.INTERRUPTED)
 }

@@ -49,6 +49,8 @@ export interface RunChunk extends RunOrigin {
   readonly reply?: AgentReply | undefined
   /** Present if a lessee of an inbox wrote the events. */
   readonly delivery?: ChunkDelivery | undefined
+  /** The time at which the engine accepted it, in ms since the epoch; undefined before that. */
+  readonly writtenAt?: number
 }
 
 /** The part of a chunk that shows a lessee which of its events were accepted. */
@@ -91,9 +93,12 @@ export function newRun(): string {
 export class RunLog {
   readonly #system: BrokerHandle
   readonly #log: KeyedLog
+  readonly #appended: (chunk: RunChunk) => void
 
-  constructor(system: BrokerHandle, retention: RunLogRetention) {
+  /** @param appended Called with each chunk that this node has written */
+  constructor(system: BrokerHandle, retention: RunLogRetention, appended: (chunk: RunChunk) => void = () => {}) {
     this.#system = system
+    this.#appended = appended
     this.#log = new KeyedLog(system, CHANNEL, retention)
   }
 
@@ -110,6 +115,7 @@ export class RunLog {
       if (isBrokerError(error, 'CONFLICT')) return false
       throw error
     }
+    this.#appended(chunk)
     // A reader that misses it reads the log.
     await this.#system.events.publish(streamChannel(run), message).catch(() => {})
     return true
@@ -197,7 +203,11 @@ function encodeChunk(chunk: RunChunk): MessageInput & { readonly body: Uint8Arra
 }
 
 /** Decodes a chunk; undefined for a message that is none. */
-export function decodeChunk({ body, tags }: Pick<StoredEvent, 'body' | 'tags'>): RunChunk | undefined {
+export function decodeChunk({
+  body,
+  tags,
+  timestamp: writtenAt,
+}: Pick<StoredEvent, 'body' | 'tags' | 'timestamp'>): RunChunk | undefined {
   const {
     n,
     first,
@@ -226,6 +236,7 @@ export function decodeChunk({ body, tags }: Pick<StoredEvent, 'body' | 'tags'>):
     more: more === '1',
     continues: continues === '1',
     end: end === '1',
+    writtenAt,
     delivery: lease === undefined ? undefined : { lease, accepted: Number(accepted) },
     reply:
       executed === undefined

@@ -33,6 +33,8 @@ export interface RunReaderOptions {
   readonly gap: (missing: MissingEvents) => Promise<string | undefined>
   /** Returns true if it is certain that no node writes the run. */
   readonly isLeft: () => boolean
+  /** Called once the first event after `after` was found, with false if events before it are missing. @default nothing */
+  readonly placed?: ((isComplete: boolean) => void) | undefined
   /** Called when the node that writes the run has left it, or is silent: it may be lost. */
   readonly abandoned: () => void
 }
@@ -228,16 +230,18 @@ export class RunReader implements FrameSource {
 
   /** Finds the chunk with the first event that the reader does not have. Resolves with false if there is none yet. */
   async #findPlace(): Promise<boolean> {
-    const { gap, log, run } = this.#options
+    const { gap, log, placed, run } = this.#options
     // Its events that the reader has are read again, because a translation depends on them.
     const found = await log.find(run, this.#after + 1)
     if (found !== undefined) {
+      placed?.(true)
       this.#next = found.number
       this.#sequence = found.first - 1
       return true
     }
     const first = await log.first(run)
     if (first === undefined) return false
+    placed?.(false)
     const text = await gap({ from: this.#after + 1, to: first.first - 1 })
     this.#next = first.number
     this.#sequence = first.first - 1

@@ -11,6 +11,7 @@ import type { Timed } from '../stream/stream-timer.ts'
 import { StreamTimer } from '../stream/stream-timer.ts'
 import { startedTask } from '../subscriber/instances/task-ids.ts'
 import type { TaskRecords } from '../subscriber/isolation/task-records.ts'
+import type { RunCounters } from '../operators/run-counts.ts'
 import type { RunChunk, RunCursor, RunLog } from './run-log.ts'
 import { cursorText } from './run-log.ts'
 import { RunWriter } from './run-writer.ts'
@@ -31,6 +32,7 @@ export interface RunsOptions {
   /** Time without a sign of life of the agent after which a stream ends, in ms; 0 is never. */
   readonly idleMs: number
   readonly failed: (error: unknown) => void
+  readonly counters: Pick<RunCounters, 'keyed'>
 }
 
 /** The runs that this node serves: requests whose answers are kept in the log. */
@@ -47,6 +49,11 @@ export class Runs {
     this.#options = options
     this.log = options.log
     this.#keys = new IdempotencyKeys(requestLog(options.system), options.keepMs)
+  }
+
+  /** The number of runs in progress on this node. */
+  get inProgress(): number {
+    return this.#inProgress
   }
 
   /** Aborted when this node stops: other nodes continue its streams. */
@@ -107,7 +114,9 @@ export class Runs {
   ): Promise<ClaimedKey | AgentReply | undefined> {
     if (once === undefined) return undefined
     const claimed = await this.#keys.claim(keyedRequest(callerId, agentId, once), cursorText(cursor))
-    return 'run' in claimed ? earlierReply(claimed, once) : claimed
+    if ('run' in claimed) return this.#earlier(claimed, once)
+    this.#options.counters.keyed.first++
+    return claimed
   }
 
   /**
@@ -116,7 +125,13 @@ export class Runs {
    */
   async earlier(callerId: string, { agentId, once }: LoggedRequest): Promise<AgentReply | undefined> {
     const known = once && (await this.#keys.find(keyedRequest(callerId, agentId, once)))
-    return known === undefined || once === undefined ? undefined : earlierReply(known, once)
+    return known === undefined || once === undefined ? undefined : this.#earlier(known, once)
+  }
+
+  #earlier(known: KeyRecord, { digest }: Once): AgentReply {
+    const isSame = known.digest === digest
+    this.#options.counters.keyed[isSame ? 'repeated' : 'refused']++
+    return isSame ? { ...NO_REPLY, error: '', follow: known.run } : KEY_REUSED
   }
 
   /**
@@ -260,10 +275,6 @@ type Once = NonNullable<LoggedRequest['once']>
 
 function keyedRequest(callerId: string, target: string, { digest, key }: Once): KeyedRequest {
   return { kind: 'agent', target, callerId, key, digest }
-}
-
-function earlierReply(known: KeyRecord, { digest }: Once): AgentReply {
-  return known.digest === digest ? { ...NO_REPLY, error: '', follow: known.run } : KEY_REUSED
 }
 
 /** Failures after which the agent may have acted. */
