@@ -1,4 +1,5 @@
 import { agentOperations } from './agents/agent-operations.ts'
+import { inboxOperations } from './agents/inbox-operations.ts'
 import { auditOperations } from './audit/audit-operations.ts'
 import { channelOperations } from './channels/channel-operations.ts'
 import { deadLetterOperations } from './dead-letters/dead-letter-operations.ts'
@@ -26,6 +27,7 @@ const OPERATIONS: readonly Operation[] = [
   ...deadLetterOperations,
   ...eventOperations,
   ...historyOperations,
+  ...inboxOperations,
   ...messageOperations,
   ...nodeOperations,
   ...queueOperations,

@@ -27,6 +27,12 @@ export interface AgentStatus {
   readonly expires_at: number | null
   /** Requests under way from this node to the agent, including streams. */
   readonly in_flight: number
+  /** True while an agent with an inbox is away: it stays registered. @default false */
+  readonly offline?: boolean
+  /** True if the answers and events of its calls are kept. @default false */
+  readonly durable?: boolean
+  /** `pull`: the agent leases all its requests; `offline`: they wait while it is away. @default none */
+  readonly inbox?: 'pull' | 'offline' | undefined
   /** @default none, for an agent that was registered without instances */
   readonly instances?: readonly AgentInstanceStatus[]
   /** @default none, for an agent that sends heartbeats */
@@ -242,6 +248,81 @@ export interface AgentCallsPort {
   open(call: AgentCall): Promise<AgentCallStream | AgentCallFailure | undefined>
 }
 
+/** The number of requests in the inbox of an agent. */
+export interface AgentInboxStatus {
+  readonly waiting: number
+  /** The requests that the agent has leased. */
+  readonly inFlight: number
+  /** The age of the oldest request that waits; 0 if none waits. */
+  readonly oldestSeconds: number
+}
+
+/** A task of an inbox. Times are in ms since the epoch. */
+export interface AgentTaskStatus {
+  readonly id: string
+  readonly agentId: string
+  /** The ClientID of the caller. */
+  readonly callerId: string
+  readonly contextId: string
+  readonly phase: 'stored' | 'delivered' | 'working' | 'waiting' | 'done'
+  /** The number of deliveries of the last message. */
+  readonly attempt: number
+  readonly createdAt: number
+  /** The time at which its last message is given up if it still waits. */
+  readonly expiresAt: number
+  readonly cancelRequested: boolean
+  /** The end that the server has decided, such as `DELIVERY_EXPIRED`. */
+  readonly reason?: string | undefined
+}
+
+/** An event of a task that is kept. */
+export interface AgentTaskEvent {
+  readonly sequence: number
+  /** The time at which it became durable, in ms since the epoch. */
+  readonly at: number
+  readonly kind: string
+  /** The state of the task that the event names. */
+  readonly state?: string | undefined
+  /** The size of the payload, in bytes. */
+  readonly size: number
+  /** The beginning of the payload. */
+  readonly payload: Uint8Array
+}
+
+export interface AgentInboxesPort {
+  /** Returns the ids of the agents with an inbox. */
+  ids(): readonly string[]
+  /** Resolves with undefined for an agent without an inbox, as the other methods do. */
+  status(agentId: string): Promise<AgentInboxStatus | undefined>
+  /** Returns tasks, newest first; without `all` only those that are not over. `next` is the `after` of the next page. */
+  tasks(
+    agentId: string,
+    options: { readonly all: boolean; readonly limit: number; readonly after?: string | undefined },
+  ): Promise<
+    | { readonly items: readonly AgentTaskStatus[]; readonly next: string | undefined; readonly total: number }
+    | undefined
+  >
+  /** Cancels a task, or asks the agent to, and returns its state. */
+  cancel(agentId: string, taskId: string): Promise<AgentTaskStatus | undefined>
+  /** Returns the kept events of a task of any agent, or of a run by its id. Resolves with undefined if none are kept. */
+  events(
+    agentId: string,
+    taskId: string,
+    options: { readonly from?: number | undefined; readonly limit: number; readonly maxPayloadBytes: number },
+  ): Promise<
+    | {
+        readonly run: string
+        readonly callerId: string
+        readonly firstSequence: number
+        readonly items: readonly AgentTaskEvent[]
+        /** `from` of the next page. */
+        readonly next: number | undefined
+        readonly isOver: boolean
+      }
+    | undefined
+  >
+}
+
 /** A tool as MCP lists it. */
 export interface ToolStatus {
   readonly name: string
@@ -297,6 +378,8 @@ export interface ManagementServices {
   readonly streams?: StreamsPort | undefined
   /** Absent if agents are turned off. */
   readonly agentCalls?: AgentCallsPort | undefined
+  /** Absent if agents are turned off, and if their answers are not kept. */
+  readonly agentInboxes?: AgentInboxesPort | undefined
   /** Absent if `/mcp` is turned off. */
   readonly tools?: ToolsPort | undefined
 }

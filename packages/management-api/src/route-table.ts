@@ -32,6 +32,9 @@ export const READING_PATHS = [
   ['/api/policy/test'],
   ['/api/settings'],
   ['/api/agent_card'],
+  ['/api/agent_inboxes'],
+  ['/api/agent_tasks'],
+  ['/api/agent_task_events'],
   ['/api/routing'],
   ['/api/operator'],
 ] as const satisfies readonly (readonly [string, ...string[]])[]
@@ -68,6 +71,7 @@ export const ACTION_ROLES = {
   cancel_stream: 'ReadWrite',
   call_tool: 'ReadWrite',
   call_agent: 'ReadWrite',
+  cancel_agent_task: 'ReadWrite',
 } as const satisfies Readonly<Record<string, Role>>
 
 export type ActionName = keyof typeof ACTION_ROLES

@@ -46,6 +46,8 @@ test('MGMT-10 - agents are listed with liveness and requests in flight, and an A
     last_seen: '2026-01-02T00:00:00.000Z',
     expires_at: '2026-01-03T00:00:00.000Z',
     is_alive: false,
+    offline: false,
+    durable: false,
   })
   expect(await get('/api/snapshot', admin)).toMatchObject({ data: { agents: { registered: 2, in_flight: 4 } } })
   expect(await act('deregister_agent', { agent_id: 'writer' }, admin)).toMatchObject({

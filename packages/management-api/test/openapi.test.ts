@@ -4,6 +4,7 @@ import { Check } from 'typebox/value'
 import { expect, test } from 'vitest'
 
 import { MANAGEMENT_ROUTES } from '../src/index.ts'
+import { oneTask } from './inboxes.ts'
 import type { Answer } from './management-server.ts'
 import { manage } from './management-server.ts'
 
@@ -108,6 +109,7 @@ function check(schema: TSchema | undefined, { status, ...envelope }: Answer): bo
 test('MGMT-14 - the answers of the routes match the document', async () => {
   const { get, act, broker, api } = await manage({
     agents: { list: () => [], deregister: async () => false, card: () => ({ agent_id: 'a' }) },
+    services: { agentInboxes: oneTask() },
   })
   await broker.as({ clientId: 'a' }).eventsStore.publish('s', { body: new Uint8Array(1) })
   await act('send_queue_message', { channel: 'q', body: 'x' })
@@ -119,6 +121,8 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     '/api/dead_letters': '?channel=q',
     '/api/trace': '?id=x',
     '/api/agent_card': '?agent_id=a',
+    '/api/agent_tasks': '?agent_id=a',
+    '/api/agent_task_events': '?agent_id=a&task_id=t',
     '/api/subscribers': '?type=events&channel=e',
     '/api/policy/test': '?client=a&action=send&pattern=queues&channel=q',
   }
@@ -140,6 +144,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     purge_queue: {},
     redrive_dead_letters: {},
     cancel_task: { id: 'x', channel: undefined },
+    cancel_agent_task: { agent_id: 'a', task_id: 't', channel: undefined },
     cancel_stream: { id: 'x', channel: undefined },
     call_tool: { name: 'x', channel: undefined },
     call_agent: { agent_id: 'x', message: 'x', channel: undefined },

@@ -15,7 +15,14 @@ import type {
   OperatorCredentialsOf,
   RegistryOperation,
 } from '@signalbox/registry'
-import { AgentAddressPolicy, AgentConnections, agentInstances, openRegistry, RegistryError } from '@signalbox/registry'
+import {
+  AgentAddressPolicy,
+  AgentConnections,
+  agentInstances,
+  agentOptions,
+  openRegistry,
+  RegistryError,
+} from '@signalbox/registry'
 
 import type { Config } from '../config/schema.ts'
 import { ServerError } from '../errors.ts'
@@ -205,6 +212,7 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
         const { agent_id, name, version = '', url = '', registered_by } = card
         const lastSeen = Date.parse(card.last_seen)
         const probe = registry.probeOf(agent_id)
+        const { durable, offline, pull } = agentOptions(card)
         return {
           agent_id,
           name,
@@ -215,6 +223,9 @@ export function managedAgents({ registry, metrics }: Agents, audit: AgentAudit, 
           last_seen: lastSeen,
           expires_at: expiryOf(lastSeen, ttlSeconds),
           in_flight: inFlight.get(agent_id) ?? 0,
+          offline: card['offline'] === true,
+          durable,
+          inbox: pull ? ('pull' as const) : offline === 'queue' ? ('offline' as const) : undefined,
           probe: probe && { at: probe.atMs, error: probe.error },
           instances: instancesOf(card, metrics.inFlightByInstance(agent_id), ttlSeconds),
         }

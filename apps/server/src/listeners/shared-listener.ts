@@ -201,6 +201,7 @@ function addConnectors(
     })
     if (operations !== undefined) {
       operations.streams = gateway.streams
+      operations.inboxes = gateway.inboxes
       operations.calls = gateway.calls
     }
     connectors.push(gateway, routes)

@@ -109,11 +109,18 @@ export class ConnectorOperations {
   mcp: McpOperations | undefined
   streams: A2aConnector['streams'] | undefined
   calls: A2aConnector['calls'] | undefined
+  inboxes: A2aConnector['inboxes']
 
   /** Returns the parts as services of the management API. */
-  services(): Pick<ManagementServices, 'tasks' | 'streams' | 'tools' | 'agentCalls'> {
-    const { calls, mcp, streams } = this
-    return { tools: mcp && toolsOf(mcp), tasks: mcp?.tasks, streams, agentCalls: calls && agentCallsOf(calls) }
+  services(): Pick<ManagementServices, 'tasks' | 'streams' | 'tools' | 'agentCalls' | 'agentInboxes'> {
+    const { calls, inboxes, mcp, streams } = this
+    return {
+      tools: mcp && toolsOf(mcp),
+      tasks: mcp?.tasks,
+      streams,
+      agentCalls: calls && agentCallsOf(calls),
+      agentInboxes: inboxes,
+    }
   }
 }
 

@@ -51,6 +51,9 @@ function shownAgent(agent: AgentStatus) {
     expires_at: expiry(agent),
     is_alive: isAlive(agent),
     in_flight: agent.in_flight,
+    offline: agent.offline ?? false,
+    durable: agent.durable ?? false,
+    inbox: agent.inbox,
     probe: probe && shownProbe(probe),
     instances: instances.length === 0 ? undefined : instances.map(shownInstance),
   }
@@ -72,6 +75,16 @@ const agentsRoute = defineManagementRoute({
       expires_at: EXPIRES_AT,
       is_alive: Type.Boolean({ description: 'False if the agent has expired and will be removed.' }),
       in_flight: IN_FLIGHT,
+      offline: Type.Boolean({
+        description:
+          'True while an agent with an inbox sends no heartbeats: it stays registered, and its requests wait.',
+      }),
+      durable: Type.Boolean({ description: 'True if the answers and events of its calls are kept.' }),
+      inbox: Type.Optional(
+        Type.Enum(['pull', 'offline'], {
+          description: 'pull: the agent leases all its requests. offline: requests wait while it cannot be reached.',
+        }),
+      ),
       probe: Type.Optional(
         Type.Object(
           {
