@@ -225,6 +225,28 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./agents.ts')).agentsCheckCommand,
   },
   {
+    name: 'agents inbox',
+    usage: 'signalbox agents inbox [AGENT] [--all]',
+    summary: 'List the inboxes of agents with the number of their requests, or the tasks of one inbox.',
+    words: [0, 1],
+    options: {
+      all: { help: 'With AGENT: the tasks that are over too.' },
+      max: { value: 'N', default: '100', help: 'The most entries, 1 to 1000. Default: 100.' },
+      ...MANAGEMENT,
+    },
+    example: 'agents inbox word-counter',
+    load: async () => (await import('./agent-inboxes.ts')).agentsInboxCommand,
+  },
+  {
+    name: 'agents cancel',
+    usage: 'signalbox agents cancel AGENT TASK',
+    summary: 'Cancel a task of the inbox of an agent, in place of its caller.',
+    words: [2, 2],
+    options: MANAGEMENT,
+    example: 'agents cancel word-counter 0b8f7a52-6f0e-4c1a-9d6b-2f4f1f6c7a10',
+    load: async () => (await import('./agent-inboxes.ts')).agentsCancelCommand,
+  },
+  {
     name: 'monitor',
     usage: 'signalbox monitor [--channel PATTERN] [--type TYPE] [--direction in|out]',
     summary: 'Print messages as they pass through the server, until Ctrl-C.',
