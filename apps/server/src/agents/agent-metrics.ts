@@ -2,6 +2,9 @@ import type { AgentCallTotals } from '@signalbox/management-api'
 import type { Registry } from 'prom-client'
 import { Counter, Gauge, Histogram } from 'prom-client'
 
+import type { RunSource } from './run-metrics.ts'
+import { NO_RUNS, registerRunMetrics } from './run-metrics.ts'
+
 /** The end of a request to an agent at the gateway. */
 export interface AgentRequestEnd {
   readonly agentId: string
@@ -25,6 +28,8 @@ export interface AgentSource {
   /** Returns the requests under way of each instance of an agent, by instance_id. */
   inFlightByInstance(agentId: string): ReadonlyMap<string, number>
   openStreams(): number
+  /** The calls whose answers are kept, and the inboxes. */
+  readonly runs: RunSource
 }
 
 const UNKNOWN = 'unknown'
@@ -58,6 +63,7 @@ export class AgentMetrics {
     inFlight: () => [],
     inFlightByInstance: () => new Map(),
     openStreams: () => 0,
+    runs: NO_RUNS,
   }
 
   constructor(registry: Registry) {
@@ -131,6 +137,7 @@ export class AgentMetrics {
         },
       }),
     )
+    registerRunMetrics(registry, () => source().runs)
     this.#operations = new Counter({
       name: 'broker_a2a_registry_operations_total',
       help: 'Operations of the agent registry, by status.',

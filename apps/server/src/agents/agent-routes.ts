@@ -85,6 +85,7 @@ export function agentRoutes(
     inFlight: () => registry.list().map(({ agent_id }) => [agent_id, gateway.inFlight(agent_id)] as const),
     inFlightByInstance: (agentId) => gateway.inFlightByInstance(agentId),
     openStreams: () => gateway.openStreams(),
+    runs: { counts: gateway.runCounts, inProgress: () => gateway.runsInProgress(), inboxes: gateway.inboxes },
   })
   metrics.watchStreams('a2a', () => gateway.openStreams())
   const observe = metrics.requestsOf('registry')
