@@ -85,6 +85,7 @@ function columnsWith(histories: ReadonlyMap<string, AgentHistory>): readonly Col
     },
     { title: 'Owner', width: '10rem', wideOnly: true, text: 'registered_by' },
     { title: 'State', width: '7rem', cell: (agent) => <Liveness agent={agent} /> },
+    { title: 'Mode', width: '6rem', wideOnly: true, cell: (agent) => <Mode agent={agent} /> },
     { title: 'Last seen', width: '7rem', wideOnly: true, ago: 'last_seen' },
     { title: 'In flight', width: '5.5rem', wideOnly: true, count: 'in_flight' },
     {
@@ -120,12 +121,21 @@ function meanLatency({ calls, latency_seconds: latency }: AgentHistory): string 
 /** The time before an expiry in which an agent is late, in ms. */
 const SOON_MS = 15_000
 
+/** How an agent gets its calls, unless it is called at once and nothing is kept. */
+function Mode({ agent: { durable, inbox } }: { readonly agent: ListedAgent }) {
+  if (inbox === 'pull') return <>Pull</>
+  if (inbox === 'offline') return <>Queued</>
+  return durable ? <>Durable</> : <span class="muted">–</span>
+}
+
 interface LivenessProps {
-  readonly agent: { readonly is_alive: boolean; readonly expires_at: string | null }
+  readonly agent: { readonly is_alive: boolean; readonly expires_at: string | null; readonly offline?: boolean }
 }
 
 /** The state of an agent or an instance by its heartbeats. */
-export function Liveness({ agent: { is_alive, expires_at } }: LivenessProps) {
+export function Liveness({ agent: { is_alive, expires_at, offline = false } }: LivenessProps) {
+  // Its requests wait for it.
+  if (offline) return <Badge kind="neutral">Offline</Badge>
   if (!is_alive) return <Badge kind="bad">Expired</Badge>
   if (expires_at !== null && Date.parse(expires_at) - Date.now() < SOON_MS)
     return <Badge kind="warning">Expires soon</Badge>

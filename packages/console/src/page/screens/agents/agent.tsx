@@ -15,12 +15,21 @@ import { Ago, count, plural, rate, Time, UserText } from '../../components/value
 import { go, href } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
 import { About, readCard, Skills } from './agent-card.tsx'
+import { Inbox } from './inbox.tsx'
+import { TaskEventsDialog } from './task-events.tsx'
 import { Liveness, readAgents } from './agent-list.tsx'
 import type { ListedAgent } from './agent-list.tsx'
 import { TestCall } from './test-call.tsx'
 
+interface AgentProps {
+  readonly id: string
+  /** The id of the task that is shown. */
+  readonly task: string | undefined
+  readonly query: Readonly<Record<string, string>>
+}
+
 /** Everything about one agent. */
-export function Agent({ id }: { readonly id: string }) {
+export function Agent({ id, task, query }: AgentProps) {
   const [deregistering, setDeregistering] = useState(false)
   const [source, setSource] = useState(false)
   const mayDeregister = useMay('Admin')
@@ -51,6 +60,10 @@ export function Agent({ id }: { readonly id: string }) {
         {shown && <About card={shown} />}
       </div>
       {shown && <Skills card={shown} />}
+      {agent?.inbox !== undefined && <Inbox agentId={id} query={query} selected={task} />}
+      {agent && agent.inbox === undefined && task !== undefined && (
+        <TaskEventsDialog agentId={id} taskId={task} task={undefined} onClose={() => go(['agents', id])} />
+      )}
       {agent && <AgentPlots id={id} />}
       {agent?.instances && <Instances instances={agent.instances} />}
       {agent && <TestCall id={id} />}
@@ -94,10 +107,15 @@ function readAgent(id: string, signal: AbortSignal): Promise<ListedAgent | undef
   return findIn(readAgents, ({ agent_id }) => agent_id === id, signal)
 }
 
+const INBOXES: Readonly<Record<NonNullable<ListedAgent['inbox']>, string>> = {
+  pull: 'the agent leases them from its inbox',
+  offline: 'wait in the inbox while the agent cannot be reached',
+}
+
 function AgentFacts({ agent }: { readonly agent: ListedAgent }) {
   const expiry =
-    agent.expires_at === null ? (
-      ', does not expire'
+    agent.expires_at === null || agent.offline ? (
+      `, ${agent.offline ? 'stays registered' : 'does not expire'}`
     ) : (
       <>
         , expires <Time value={agent.expires_at} />
@@ -112,6 +130,8 @@ function AgentFacts({ agent }: { readonly agent: ListedAgent }) {
         Address: agent.url !== '' && <UserText max={2_048}>{agent.url}</UserText>,
         Owner:
           agent.registered_by === '' ? <span class="muted">none</span> : <UserText>{agent.registered_by}</UserText>,
+        Requests: agent.inbox !== undefined && INBOXES[agent.inbox],
+        Answers: agent.durable && 'kept for repeated requests and interrupted streams',
         Registered: <Time value={agent.registered_at} />,
         'Last seen': (
           <>
