@@ -24,7 +24,7 @@ export const MANAGEMENT_ERRORS = {
   REDRIVE_REFUSED: { status: 200, when: 'the dead letter could not be sent back; `data.reason` says why' },
   REDRIVE_NOT_FOUND: { status: 200, when: 'the node runs no redrive with the id' },
   REDRIVE_LIMIT: { status: 200, when: 'the node runs as many redrives as it may' },
-  TASK_NOT_FOUND: { status: 200, when: 'no task has the id, or nothing of it is kept' },
+  TASK_NOT_FOUND: { status: 200, when: 'no task has the id, or its events are not kept' },
   STREAM_NOT_FOUND: { status: 200, when: 'the node has no open stream with the id' },
   TOOL_NOT_FOUND: { status: 200, when: 'there is no tool with the name' },
   BODY_INVALID: { status: 400, when: 'the body is not JSON in UTF-8' },

@@ -2,7 +2,7 @@ import { encodeText } from '@signalbox/broker-core'
 
 import type { AgentInboxesPort, AgentTaskStatus } from '../src/index.ts'
 
-export const TASK: AgentTaskStatus = {
+const TASK: AgentTaskStatus = {
   id: 't',
   agentId: 'a',
   callerId: 'alice',

@@ -134,7 +134,7 @@ export function agentInboxes(parts: AgentInboxesParts): AgentInboxes {
   }
 }
 
-/** Digits of a time in ms, with room for some thousand years. */
+/** Digits of a time in ms, enough for some thousand years. */
 const TIME_DIGITS = 15
 
 /** Returns the place of a task in the order of their creation. */
