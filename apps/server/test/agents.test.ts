@@ -93,6 +93,8 @@ test('agents - an agent without a url is on every surface without an address, an
   }
   const card = () => fetch(`${first.http.url}/agents/puller`).then((response) => response.json())
   await expect.poll(card, { timeout: 15_000 }).toMatchObject({ agent_id: 'puller', offline: true })
+  const { data } = (await (await fetch(`${first.api.url}/api/agents`)).json()) as { data: { items: object[] } }
+  expect(data.items).toMatchObject([{ agent_id: 'puller', url: '', offline: true, inbox: 'pull' }])
   await expect
     .poll(() => metricsPage(first.api.url))
     .toContain('broker_a2a_registry_operations_total{op="park",status="success"} 1\n')

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 
 import { EchoAgent } from './agents.ts'
 import { beforeScreens, expectQuiet, hasBrowser, openPage, violationsOf } from './browser.ts'
+import { Inbox } from './inboxes.ts'
 import { Server } from './server.ts'
 import { SECRET, tokenOf } from './tokens.ts'
 
@@ -11,6 +12,7 @@ beforeScreens(async (held) => {
   server = held.use(await Server.start({ API_AUTHENTICATION_ENABLE: 'true', AUTHENTICATION_SECRET: SECRET }))
   const send = { channel: 'orders', body: 'one', max_receive_count: 1, dead_letter_queue: 'orders.dead' }
   await server.tool('queue_send', send)
+  await (await Inbox.register(server, { agent_id: 'laptop', name: 'Laptop' })).send('tidy up')
 })
 
 async function signIn(page: Page, roles: readonly string[], seconds?: number): Promise<void> {
@@ -54,6 +56,7 @@ const WRITING = [
   ['channels/queues/orders?message=1', 'orders', ['Send message', 'Purge', 'Delete', 'Edit and resend']],
   ['channels', 'Channels', ['Create channel']],
   ['requests', 'Requests', ['Send request']],
+  ['agents/laptop', 'Laptop', ['Cancel']],
 ] as const
 
 describe.skipIf(!hasBrowser)('in a real browser', () => {

@@ -2,6 +2,7 @@ import { decodeText } from '@signalbox/broker-core'
 import type { AgentCard, InboxItem } from '@signalbox/registry'
 import { describe, expect, test } from 'vitest'
 
+import { RunLog } from '../../src/runs/run-log.ts'
 import type { GatewayHost } from '../gateway-host.ts'
 import { openGateway } from '../gateway-host.ts'
 import { beginStream, counting, DURABLE, openDurable, PLAIN, send, taskEvent } from '../runs/durable-host.ts'
@@ -146,6 +147,27 @@ describe('operators', () => {
       host.post(DURABLE, send('hello', 'm1', 1, 'SendStreamingMessage'), { ...V10, 'last-event-id': cursor })
     await replay('11111111-1111-4111-8111-111111111111.1')
     expect(runCounts.replays).toEqual({ complete: 0, gap: 0, refused: 1 })
+  })
+
+  test('counts - streams that continue where they broke off, complete or after a gap', async () => {
+    const { host } = await openDurable((_asked, response) => {
+      beginStream(response)
+      response.write(taskEvent('t1', { task: 'WORKING' }))
+      // Longer than a chunk of the log.
+      response.write(taskEvent('t1', { artifact: 'x'.repeat(300_000) }))
+      response.end(taskEvent('t1', { state: 'COMPLETED' }))
+    })
+    const { connector, system } = host
+    await host.post(DURABLE, send('hello', 'm1', 1, 'SendStreamingMessage'), V10)
+    const { run = '' } = (await inboxesOf(host).events(DURABLE, 't1', { limit: 1, maxPayloadBytes: 0 })) ?? {}
+    const request = { jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: 't1' } }
+    const subscribe = () => host.post(DURABLE, request, { ...V10, 'last-event-id': `${run}.1` })
+    await subscribe()
+    expect(connector.runCounts.replays).toEqual({ complete: 1, gap: 0, refused: 0 })
+    const log = new RunLog(system, { maxAgeMs: 0, maxBytes: 0 })
+    for (const number of [1, 2]) await log.trim(run, number)
+    await subscribe()
+    expect(connector.runCounts.replays).toEqual({ complete: 1, gap: 1, refused: 0 })
   })
 
   test('counts - the leases of inboxes by outcome', async () => {
