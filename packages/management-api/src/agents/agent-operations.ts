@@ -73,7 +73,7 @@ const agentsRoute = defineManagementRoute({
       registered_at: Type.String({ description: 'The time of the registration, ISO 8601.' }),
       last_seen: Type.String({ description: 'The last registration or heartbeat, ISO 8601.' }),
       expires_at: EXPIRES_AT,
-      is_alive: Type.Boolean({ description: 'False if the agent has expired and will be removed.' }),
+      is_alive: Type.Boolean({ description: 'False if the agent has expired: it will be removed, or is `offline`.' }),
       in_flight: IN_FLIGHT,
       offline: Type.Boolean({
         description:
