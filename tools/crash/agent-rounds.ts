@@ -61,7 +61,13 @@ export async function agentRounds(options: AgentRoundsOptions): Promise<AgentFig
   await using nats = engine === 'nats' ? await NatsServer.start() : undefined
   await using nodes = await Nodes.start(options, nats)
   await nodes.register(agent.url)
-  const state: State = { ended: false, violations, nodes, counts: { ends: new Map(), events: 0, gaps: 0 } }
+  const state: State = {
+    ended: false,
+    violations,
+    nodes,
+    reading: new Set(),
+    counts: { ends: new Map(), events: 0, gaps: 0 },
+  }
   const callers = Array.from({ length: CALLERS }, (_, i) => callOn(state, i, i % 2 === 0 ? PUSHED : PULLED))
   const workers = Array.from({ length: WORKERS }, () => new Worker(state))
   const figures = { kills: 0, cuts: 0, lessees: 0 }
@@ -81,8 +87,10 @@ export async function agentRounds(options: AgentRoundsOptions): Promise<AgentFig
     if (round % 20 === 0) log(`round ${round}: ${JSON.stringify(Object.fromEntries(state.counts.ends))}`)
   }
   state.ended = true
-  const settled = await Promise.race([Promise.all(callers).then(() => true), pause(SETTLE_MS, false)])
-  if (!settled) violations.add('agentLost', `a caller still waits ${SETTLE_MS / 1000} s after the last disaster`)
+  await Promise.race([Promise.all(callers), pause(SETTLE_MS)])
+  for (const { cursor, messageId } of state.reading.values()) {
+    violations.add('agentLost', `${messageId} has no end ${SETTLE_MS / 1000} s after the last disaster, at ${cursor}`)
+  }
   for (const worker of workers) worker.stop()
   for (const [messageId, runs] of agent.runs)
     if (runs > 1) violations.add('agentTwice', `${messageId} ran ${runs} times`)
@@ -93,6 +101,8 @@ interface State {
   ended: boolean
   readonly violations: AgentViolations
   readonly nodes: Nodes
+  /** The readings that go on. */
+  readonly reading: Set<Reading>
   readonly counts: { readonly ends: Map<string, number>; events: number; gaps: number }
 }
 
@@ -156,10 +166,13 @@ class Nodes implements AsyncDisposable {
 async function callOn(state: State, caller: number, agentId: string): Promise<void> {
   for (let n = 1; !state.ended; n++) {
     const reading = new Reading(state, `${agentId}-${caller}-${n}`)
+    state.reading.add(reading)
     for (let attempt = 0; !reading.isOver; attempt++) {
       if (attempt > 0) await pause(100)
       await readOnce(state, agentId, reading, caller + attempt)
     }
+    await askAgain(state, agentId, reading, caller)
+    state.reading.delete(reading)
     const { counts } = state
     counts.ends.set(reading.end, (counts.ends.get(reading.end) ?? 0) + 1)
     counts.events += reading.events
@@ -191,6 +204,30 @@ async function readOnce({ nodes }: State, agentId: string, reading: Reading, nod
     if (text.startsWith('{')) reading.refused(text)
   } catch {
     // A node was killed: the reading goes on with its cursor, or its message is sent again.
+  }
+}
+
+/** Sends a message once more as a call. Its task has the state that the stream had. */
+async function askAgain(
+  { nodes, violations }: State,
+  agentId: string,
+  { end, messageId }: Reading,
+  node: number,
+): Promise<void> {
+  if (!FINAL.test(end)) return
+  const message = { messageId, role: 'ROLE_USER', parts: [{ text: 'go' }] }
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } })
+  try {
+    const response = await fetch(`${await nodes.url(node)}/a2a/${agentId}`, {
+      method: 'POST',
+      headers: JSON_BODY,
+      body,
+    })
+    const { result } = (await response.json()) as { result?: { task?: ShownTask } }
+    const state = result?.task?.status.state
+    if (state !== undefined && state !== end) violations.add('agentChanged', `${messageId}: ${end}, then ${state}`)
+  } catch {
+    // A node was killed.
   }
 }
 

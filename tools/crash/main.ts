@@ -1,4 +1,4 @@
-import { commandLine, flag, number, progress as log } from '@signalbox/testkit/command-line'
+import { commandLine, flag, number, progress as log, text } from '@signalbox/testkit/command-line'
 import { exitOnSignals } from '@signalbox/testkit/measured-process'
 
 import { agentCrash, agentSummary, crash, crashSummary } from './run.ts'
@@ -12,6 +12,7 @@ const { values } = commandLine(
     rounds: number('N', 'kills over HTTP', 50),
     'core-rounds': number('N', 'kills with leased receive, on the broker in process', 50),
     'agent-rounds': number('N', 'disasters around durable agents, on each engine', 0),
+    engine: text('NAME', 'the engine of the agent rounds: embedded or nats', 'both'),
     seed: number('N', 'repeats the choices of an earlier run'),
     'max-life': number('MS', 'the longest time under load between kills', 1500),
     'no-sync-check': flag('do not compare fsync calls with commits (the comparison needs strace)'),
@@ -19,6 +20,7 @@ const { values } = commandLine(
 )
 exitOnSignals()
 const {
+  engine,
   rounds,
   'agent-rounds': agentRounds,
   'core-rounds': coreRounds,
@@ -27,7 +29,8 @@ const {
 } = values
 log(`seed ${seed}`)
 if (agentRounds > 0) {
-  const report = await agentCrash({ seed, rounds: agentRounds, maxLifeMs, log })
+  const engines = (['embedded', 'nats'] as const).filter((name) => engine === 'both' || engine === name)
+  const report = await agentCrash({ seed, rounds: agentRounds, maxLifeMs, log, engines })
   process.stdout.write(agentSummary(seed, report))
   process.exit(report.violations.total === 0 ? 0 : 1)
 }

@@ -2,7 +2,7 @@ import { Random } from '@signalbox/testkit/random'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import { Violations } from '../load/ledgers.ts'
-import type { AgentFigures } from './agent-rounds.ts'
+import type { AgentFigures, AgentRoundsOptions } from './agent-rounds.ts'
 import { agentRounds, AgentViolations } from './agent-rounds.ts'
 import type { CoreFigures } from './core-rounds.ts'
 import { coreRounds } from './core-rounds.ts'
@@ -76,17 +76,22 @@ interface AgentCrashReport {
   readonly violations: AgentViolations
 }
 
-/** Runs the disasters around durable agents on the embedded engine, and then on NATS. */
+interface AgentCrashOptions extends Pick<CrashOptions, 'seed' | 'rounds' | 'maxLifeMs' | 'log'> {
+  readonly engines: readonly AgentRoundsOptions['engine'][]
+}
+
+/** Runs the disasters around durable agents, on one engine after the other. */
 export async function agentCrash({
+  engines,
   log,
   maxLifeMs,
   rounds,
   seed,
-}: Pick<CrashOptions, 'seed' | 'rounds' | 'maxLifeMs' | 'log'>): Promise<AgentCrashReport> {
+}: AgentCrashOptions): Promise<AgentCrashReport> {
   const violations = new AgentViolations()
   await using folder = await TemporaryFolder.create('crash')
   const figures: [string, AgentFigures][] = []
-  for (const engine of ['embedded', 'nats'] as const) {
+  for (const engine of engines) {
     log(`durable agents, ${engine}`)
     const random = new Random(seed)
     figures.push([engine, await agentRounds({ engine, rounds, maxLifeMs, folder, random, violations, log })])

@@ -165,7 +165,16 @@ export class A2aEndpoint {
       logged:
         log &&
         runs &&
-        new LoggedCalls({ system, log, registry, requests, streamLimits, isLeft: (run) => runs.isLeft(run), failed, counters }),
+        new LoggedCalls({
+          system,
+          log,
+          registry,
+          requests,
+          streamLimits,
+          isLeft: (run) => runs.isLeft(run),
+          failed,
+          counters,
+        }),
       streamLimits,
       pipe: { idleMs, keepAliveMs: options.keepAliveMs },
       failed,

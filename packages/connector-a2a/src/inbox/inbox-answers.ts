@@ -13,7 +13,7 @@ import type { AgentReply } from '../requests/agent-reply.ts'
 import { DELIVERY, foldRun } from '../runs/folded-task.ts'
 import { lastEventOf } from '../runs/chunks.ts'
 import type { RunChunk, RunLog } from '../runs/run-log.ts'
-import { cursorText, newRun } from '../runs/run-log.ts'
+import { cursorText, newRun, parseCursor } from '../runs/run-log.ts'
 import type { LoggedTasks } from '../runs/logged-tasks.ts'
 import { mayRead } from '../runs/logged-tasks.ts'
 import type { Runs } from '../runs/runs.ts'
@@ -106,27 +106,24 @@ export class InboxAnswers {
     const { inbox, runs } = this.#options
     // A repeated message may find its task in another phase.
     const earlier = query.log && (await runs.earlier(query.callerId, query.log))
-    if (earlier !== undefined) return earlier
+    const held = earlier && (await this.#unparked(earlier))
+    if (earlier !== undefined && held === undefined) return earlier
     const message = isObject(params['message']) ? params['message'] : {}
     const { taskId } = message
     const after = taskId === undefined ? undefined : await this.#continued(query, card, taskId)
-    const run = after?.run ?? query.log?.run ?? newRun()
-    await this.#assertRoom(query, card)
+    const run = after?.run ?? held ?? query.log?.run ?? newRun()
+    await this.#assertSpace(query, card)
     const { task, sequence } = await this.#taskWith(message, run, card, after)
-    const claimed = query.log && (await runs.claim(query.callerId, query.log, { run, sequence }))
+    const claimed =
+      held === undefined && query.log !== undefined
+        ? await runs.claim(query.callerId, query.log, { run, sequence })
+        : undefined
     if (claimed !== undefined && 'status' in claimed) return claimed
     try {
-      const { contextId } = task
+      const contextId = String(task['contextId'])
       const request = { ...params, message: { ...message, taskId: run, contextId } }
-      const parked = {
-        run,
-        callerId: query.callerId,
-        contextId: String(contextId),
-        request,
-        headers: query.headers,
-        after,
-        task,
-      }
+      const { callerId, headers } = query
+      const parked = { run, callerId, contextId, request, headers, after, task }
       if (!(await inbox.park(card, parked))) throw unsupported('the task was continued by another message')
     } catch (error) {
       await claimed?.release().catch(() => {})
@@ -135,6 +132,18 @@ export class InboxAnswers {
     }
     if (query.log === undefined) return answered(query, METHODS.send, { task })
     return { ...OK, follow: cursorText({ run, sequence }), parked: inbox.isHeard(card) ? 'wait' : 'at_once' }
+  }
+
+  /**
+   * Returns the run of an earlier request with the same key if its message was never parked, because its node was lost
+   * between the two. To park it again does no harm: of two items of a run, one is dropped.
+   */
+  async #unparked({ follow }: AgentReply): Promise<string | undefined> {
+    const cursor = follow === undefined ? undefined : parseCursor(follow)
+    if (cursor === undefined) return undefined
+    const [state, last] = await Promise.all([this.#options.inbox.find(cursor.run), this.#options.log.last(cursor.run)])
+    const isUntouched = state === undefined || state.phase === 'waiting'
+    return isUntouched && sequenceOf(last) === cursor.sequence ? cursor.run : undefined
   }
 
   /** Returns the task that a message continues. @throws JsonRpcError for one that does not wait for a message */
@@ -147,7 +156,7 @@ export class InboxAnswers {
   }
 
   /** @throws InboxFull */
-  async #assertRoom({ callerId }: AgentQuery, card: AgentCard): Promise<void> {
+  async #assertSpace({ callerId }: AgentQuery, card: AgentCard): Promise<void> {
     const { inbox } = this.#options
     const { queue } = agentOptions(card)
     const { waiting, inFlight } = await inbox.status(card)

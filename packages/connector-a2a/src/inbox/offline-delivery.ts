@@ -45,7 +45,8 @@ const LONGEST_PAUSE_MS = 60_000
 /** The requests that are delivered to one agent at the same time. */
 const AT_ONCE = 8
 
-const LEASE_MS = 60_000
+/** The requests of a node that is lost are with another one after this time. */
+const LEASE_MS = 20_000
 const RENEW_MS = LEASE_MS / 3
 
 /** The number of attempts without any news of a task after which it counts as lost. */
