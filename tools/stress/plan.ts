@@ -22,6 +22,14 @@ export const PARTS: readonly StressPart[] = [
       return ['crash', '--', '--rounds', rounds, '--core-rounds', rounds]
     },
   },
+  {
+    name: 'durable-agents',
+    share: 2,
+    command: (seconds) => {
+      const rounds = String(Math.max(1, Math.round(seconds / 2 / CRASH_ROUND_SECONDS)))
+      return ['crash', '--', '--agent-rounds', rounds]
+    },
+  },
   { name: 'chaos', share: 3, command: (seconds) => ['cluster', '--', 'chaos', '--minutes', String(seconds / 60)] },
   // Delays are judged manually on a quiet machine, so the budget is wide here.
   {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { canCountSyncs } from '../crash/http-rounds.ts'
-import { crash, crashSummary } from '../crash/run.ts'
+import { agentCrash, agentSummary, crash, crashSummary } from '../crash/run.ts'
 import { QueueLedger, StoreLedger, Violations } from '../load/ledgers.ts'
 
 const PLAIN = { delayMs: 0, expirationMs: 0, retried: false }
@@ -23,6 +23,16 @@ test('crash - kill -9 under mixed load breaks no promise', { timeout: 120_000 },
   expect(report.http.published).toBeGreaterThan(0)
   expect(report.core.acked).toBeGreaterThan(0)
 })
+
+test(
+  'crash - kill -9 around durable agents loses no request, and shows no event twice',
+  { timeout: 120_000 },
+  async () => {
+    const report = await agentCrash({ engines: ['embedded'], seed: 7, rounds: 4, maxLifeMs: 400, log: () => {} })
+    expect(report.violations.examples, agentSummary(7, report)).toEqual([])
+    expect(report.figures[0]?.[1].ends.get('TASK_STATE_COMPLETED')).toBeGreaterThan(0)
+  },
+)
 
 test('crash - an acknowledged message that never comes is called lost', () => {
   const violations = new Violations()
