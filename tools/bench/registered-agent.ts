@@ -62,6 +62,21 @@ export async function startWithAgent(
   return { agent, agentUrl, server, url: `${server.http}/a2a/bench` }
 }
 
+/** A text in a request that each copy has another number in place of. */
+export const NUMBER = '#########'
+
+/** Returns a function that returns a request again, with the next number in it. */
+export function numbered(request: Buffer): () => Buffer {
+  const at = request.indexOf(NUMBER)
+  let next = 0
+  return () => {
+    if (at === -1) return request
+    const copy = Buffer.from(request)
+    copy.write(String(++next).padStart(NUMBER.length, '0'), at, 'latin1')
+    return copy
+  }
+}
+
 export const STREAMS = 50
 export const PER_SECOND = 100
 
@@ -82,7 +97,7 @@ export async function relayed(
   { between, agent, url }: Relay,
   { json, headers }: NativeCall,
 ): Promise<Run<{ readonly 'CPU µs/event': number }>> {
-  const request = postBytes(url, json, headers)
+  const request = numbered(postBytes(url, json, headers))
   const readers = stack.use(await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' }))
   const emission: Emission = {
     events: Math.ceil((context.roundMs / 1000) * PER_SECOND),
@@ -104,8 +119,8 @@ export async function relayed(
 interface SseReadersOptions {
   readonly url: string
   readonly count: number
-  /** The request that each reader sends, as bytes. */
-  readonly request: Buffer
+  /** The request that each reader sends, as bytes, or a function that returns the next reader's. */
+  readonly request: Buffer | (() => Buffer)
   /** A text that every event contains once. */
   readonly mark: string
 }
@@ -127,7 +142,11 @@ export class SseReaders implements Disposable {
     const readers = new SseReaders(mark)
     // Opens connections in batches, so that the listener's backlog does not overflow.
     for (let open = 0; open < count; open += 100) {
-      await Promise.all(Array.from({ length: Math.min(100, count - open) }, () => readers.#open(url, request)))
+      await Promise.all(
+        Array.from({ length: Math.min(100, count - open) }, () =>
+          readers.#open(url, typeof request === 'function' ? request() : request),
+        ),
+      )
     }
     return readers
   }

@@ -120,21 +120,23 @@ export interface LoadResult {
 }
 
 /**
- * Keep-alive connections that each send the same prepared request again as soon as it is answered. An answer that is
+ * Keep-alive connections that each send a prepared request again as soon as it is answered. An answer that is
  * not a success throws: a benchmark of errors is worthless.
  */
 export class ClosedLoop {
   readonly #connections: readonly KeepAliveConnection[]
-  readonly #request: Buffer
+  readonly #request: () => Buffer
 
-  private constructor(connections: readonly KeepAliveConnection[], request: Buffer) {
+  private constructor(connections: readonly KeepAliveConnection[], request: () => Buffer) {
     this.#connections = connections
     this.#request = request
   }
 
-  static async open(url: string, request: Buffer, connections = 64): Promise<ClosedLoop> {
+  /** @param request The prepared request, or a function that returns the next one */
+  static async open(url: string, request: Buffer | (() => Buffer), connections = 64): Promise<ClosedLoop> {
+    const next = typeof request === 'function' ? request : () => request
     const open = Array.from({ length: connections }, () => KeepAliveConnection.open(url))
-    return new ClosedLoop(await Promise.all(open), request)
+    return new ClosedLoop(await Promise.all(open), next)
   }
 
   async run(durationMs: number): Promise<LoadResult> {
@@ -143,7 +145,7 @@ export class ClosedLoop {
     let requests = 0
     const send = async (connection: KeepAliveConnection) => {
       while (performance.now() < end) {
-        const { status, body } = await connection.request(this.#request)
+        const { status, body } = await connection.request(this.#request())
         if (
           status < 200 ||
           status > 299 ||

@@ -1,5 +1,6 @@
 import type { Row } from '../row.ts'
 import { a2aNativeSend, a2aNativeStream, a2aSend, a2aStream } from './a2a.ts'
+import { durableAgents } from './durable-agents.ts'
 import { longPoll } from './long-poll.ts'
 import { mcpProbes, mcpRevisions } from './mcp.ts'
 import { natsHops, natsSend } from './nats.ts'
@@ -29,6 +30,7 @@ export const ROWS: readonly Row[] = [
   a2aStream,
   a2aNativeSend,
   a2aNativeStream,
+  durableAgents,
   idleStreams,
   fanOut,
   fanOutSse,
