@@ -9,6 +9,7 @@ export type {
   Verification,
   Verified,
   WebhookFormat,
+  WebhookMessageSource,
 } from '@signalbox/broker-core/ports'
 export type { WebhookHooks, WebhookOptions } from './options.ts'
 export { abuseProtection } from './safety/handshakes.ts'

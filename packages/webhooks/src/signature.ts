@@ -42,6 +42,7 @@ export function signingKey(secret: Uint8Array): KeyObject {
 
 /**
  * Returns the headers of Standard Webhooks 1.0 that identify and sign a delivery, with one signature for each key.
+ * Without keys there is no signature.
  * @param timestampMs The time of the attempt, in ms since the epoch
  */
 export function signedHeaders(
@@ -53,5 +54,6 @@ export function signedHeaders(
   const timestamp = String(Math.floor(timestampMs / 1000))
   const head = `${id}.${timestamp}.`
   const signatures = keys.map((key) => `v1,${createHmac('sha256', key).update(head).update(body).digest('base64')}`)
-  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.join(' ') }
+  const identified = { 'webhook-id': id, 'webhook-timestamp': timestamp }
+  return signatures.length === 0 ? identified : { ...identified, 'webhook-signature': signatures.join(' ') }
 }

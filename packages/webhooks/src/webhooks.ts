@@ -7,14 +7,17 @@ import { retry } from '@signalbox/broker-core/internal'
 import type {
   CreatedWebhookSubscription,
   NewWebhookSubscription,
+  WebhookMessageSource,
   WebhookState,
   WebhookSubscription,
+  WebhookType,
   WebhookSubscriptions,
 } from '@signalbox/broker-core/ports'
+import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import { SecretBox } from '@signalbox/http-kit/internal'
 
 import type { TestResult } from './delivery/attempt.ts'
-import { sendTest } from './delivery/attempt.ts'
+import { notesPlace, sendTest } from './delivery/attempt.ts'
 import { classOf, EndpointClient } from './delivery/endpoint-client.ts'
 import { Serving } from './delivery/serving.ts'
 import { invalidMember, unknownSubscription, WebhookError } from './errors.ts'
@@ -90,8 +93,9 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
   readonly #handshakes: FailedHandshakes
   readonly #formats = new Map<string, WebhookFormat>()
   readonly #index = new SubscriptionIndex()
-  /** The owners of the subscriptions that are being created. */
-  readonly #creating: string[] = []
+  readonly #sources = new Map<string, WebhookMessageSource>()
+  /** The subscriptions that are being created. */
+  readonly #creating: NewWebhookSubscription[] = []
   readonly #serving: Serving
   readonly #stored: StoredSubscriptions
   #closed: Promise<void> | undefined
@@ -113,6 +117,7 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
       node: randomUUID(),
       options,
       formatOf: (name) => this.#formats.get(name),
+      sourceOf: (type) => this.#sources.get(type),
       disable: (known, reason) => this.#disable(known, reason),
       remove: (id) => this.#stored.remove(id),
     })
@@ -122,6 +127,32 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
   /** Adds a format of deliveries. */
   register(format: WebhookFormat): void {
     this.#formats.set(format.name, format)
+  }
+
+  /**
+   * Adds a connector's source and its format. Its subscriptions are served from now on, until the returned function is called: by no
+   * node that has no such source.
+   */
+  registerSource(source: WebhookMessageSource): () => void {
+    this.register(source.format)
+    this.#sources.set(source.type, source)
+    this.#serving.sourcesChanged()
+    return () => {
+      this.#sources.delete(source.type)
+      this.#serving.sourcesChanged()
+    }
+  }
+
+  /**
+   * Checks the members of a subscription, its limits, and the address of its endpoint, as its creation does.
+   * @throws WebhookError
+   */
+  async check(input: NewWebhookSubscription): Promise<void> {
+    const { account = input.owner, endpoint } = input
+    this.#assertReady()
+    checkNewSubscription(input)
+    this.#assertRoomFor(input)
+    await this.#handshakes.run(account, endpoint, () => this.#policy.check(endpoint, account))
   }
 
   /** Starts to read and to serve the subscriptions. Resolves when all were read. */
@@ -184,13 +215,14 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
 
   /** @param last The sequence of the last entry of the record; 0 if there is none */
   async #create(id: string, input: NewWebhookSubscription, last: number): Promise<CreatedWebhookSubscription> {
-    const { owner, account = owner, type, channel, filter, ordered = type === 'events_store', expiresMs, notes } = input
+    const { owner, account = owner, type, channel, filter, expiresMs, notes, position, secretNotes } = input
+    const ordered = type === RUN_SOURCE || (input.ordered ?? type === 'events_store')
     this.#assertReady()
     const secret = checkNewSubscription(input)
     const format = this.#formats.get(input.format)
     if (format === undefined) throw invalidMember('format', `is ${input.format}; the server does not have it`)
-    this.#assertRoomFor(owner)
-    this.#creating.push(owner)
+    this.#assertRoomFor(input)
+    this.#creating.push(input)
     try {
       const { url, ratePerMinute } = await this.#handshakes.run(account, input.endpoint, async () => {
         const checked = await this.#policy.check(input.endpoint, account)
@@ -212,6 +244,7 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
         format: format.name,
         filter,
         notes,
+        sealedNotes: secretNotes && this.#box.seal(encodeText(secretNotes), notesPlace(id)),
         ordered,
         secrets: [{ sealed: this.#box.seal(secret, id) }],
         state: 'active',
@@ -219,11 +252,11 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
         expiresMs,
         ratePerMinute,
       }
-      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [] }
+      const cursor: CursorRecord = { node: this.#serving.node, generation: 0, next, done: [], position }
       const known = await this.#stored.add(id, record, cursor, last)
       return { subscription: viewOf(known), secret: input.secret === undefined ? secretText(secret) : undefined }
     } finally {
-      this.#creating.splice(this.#creating.indexOf(owner), 1)
+      this.#creating.splice(this.#creating.indexOf(input), 1)
     }
   }
 
@@ -231,6 +264,11 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
   list(owner?: string): readonly WebhookSubscription[] {
     const all = [...this.#index.all()].filter(({ record }) => owner === undefined || record.owner === owner)
     return all.map(viewOf).toSorted((a, b) => a.createdMs - b.createdMs || (a.id < b.id ? -1 : 1))
+  }
+
+  /** Returns the subscriptions of all owners to a channel, oldest first. */
+  ofChannel(type: WebhookType, channel: string): readonly WebhookSubscription[] {
+    return this.list().filter((one) => one.type === type && one.channel === channel)
   }
 
   /** Returns a subscription. @throws WebhookError SUBSCRIPTION_UNKNOWN */
@@ -325,12 +363,25 @@ export class Webhooks implements WebhookSubscriptions, AsyncDisposable {
     throw new WebhookError('WEBHOOKS_UNAVAILABLE', 'the subscriptions are not available now; try again later')
   }
 
-  #assertRoomFor(owner: string): void {
-    const { maxPerOwner: limit = 100 } = this.#options
-    const count = this.#index.countOf(owner) + this.#creating.filter((other) => other === owner).length
-    if (limit === 0 || count < limit) return
-    const text = `the caller has ${count} subscriptions; it may have ${limit} (WEBHOOKS_MAX_PER_OWNER); delete one`
-    throw new WebhookError('SUBSCRIPTION_LIMIT', text, { limit })
+  /** @throws WebhookError SUBSCRIPTION_LIMIT */
+  #assertRoomFor({ owner, type, channel }: NewWebhookSubscription): void {
+    const source = type === RUN_SOURCE ? this.#sources.get(type) : undefined
+    const limit = source?.maxPerOwner ?? this.#options.maxPerOwner ?? 100
+    const count = this.#count((one) => one.owner === owner && (one.type === RUN_SOURCE) === (type === RUN_SOURCE))
+    if (limit > 0 && count >= limit) {
+      const setting = source === undefined ? ' (WEBHOOKS_MAX_PER_OWNER)' : ' of this type'
+      const text = `the caller has ${count} subscriptions; it may have ${limit}${setting}; delete one`
+      throw new WebhookError('SUBSCRIPTION_LIMIT', text, { limit })
+    }
+    if (source === undefined) return
+    const { maxPerChannel } = source
+    if (this.#count((one) => one.type === type && one.channel === channel) < maxPerChannel) return
+    const text = `${channel} has ${maxPerChannel} subscriptions, its limit; delete one`
+    throw new WebhookError('SUBSCRIPTION_LIMIT', text, { limit: maxPerChannel, channel })
+  }
+
+  #count(where: (one: Pick<NewWebhookSubscription, 'owner' | 'type' | 'channel'>) => boolean): number {
+    return this.#index.count(where) + this.#creating.filter(where).length
   }
 
   async #ask(url: URL, request: Parameters<EndpointClient['send']>[1]): Promise<EndpointAnswer> {

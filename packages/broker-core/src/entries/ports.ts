@@ -18,7 +18,8 @@ export type {
   Verified,
   WebhookFormat,
 } from '../ports/webhook-format.ts'
-export { isWebhookFailure, WEBHOOK_ERRORS, WEBHOOK_SOURCES, WEBHOOK_STATES } from '../ports/webhooks.ts'
+export type { SourcedMessage, SourceSubscription, WebhookMessageSource } from '../ports/webhook-source.ts'
+export { isWebhookFailure, RUN_SOURCE, WEBHOOK_ERRORS, WEBHOOK_SOURCES, WEBHOOK_STATES } from '../ports/webhooks.ts'
 export type {
   CreatedWebhookSubscription,
   NewWebhookSubscription,
@@ -28,4 +29,5 @@ export type {
   WebhookState,
   WebhookSubscription,
   WebhookSubscriptions,
+  WebhookType,
 } from '../ports/webhooks.ts'

@@ -40,6 +40,8 @@ export interface EncodedDelivery {
   readonly body: Uint8Array
   /** The `webhook-id`, the same in each attempt. @default an id of the subscription and the message */
   readonly id?: string
+  /** `true` leaves out the signature, for an endpoint that does not know the secret. @default false */
+  readonly unsigned?: boolean
 }
 
 /** The subscription of a delivery. */
@@ -47,6 +49,8 @@ export interface DeliverySubscription {
   readonly id: string
   /** The notes of the connector that created the subscription; empty without any. */
   readonly notes: string
+  /** The notes that are stored sealed; empty without any. */
+  readonly secretNotes: string
 }
 
 /** The form of deliveries on the wire. A connector registers its formats; a subscription names one. */
@@ -55,11 +59,17 @@ export interface WebhookFormat {
   readonly name: string
   /** The most messages in one delivery. */
   readonly maxBatch: number
-  /** The effect of the answer 410: it ends the subscription, or one delivery. @default 'subscription' */
-  readonly goneEnds?: 'subscription' | 'delivery'
+  /**
+   * The effect of the answer 410: it disables the subscription, removes it, or ends one delivery. @default
+   * 'subscription'
+   */
+  readonly goneEnds?: 'subscription' | 'removal' | 'delivery'
   /** The time after the first attempt in which a message is tried again, in ms. @default `maxAgeMs` of the options */
   readonly maxAgeMs?: number
-  /** Returns the delivery of one message or more; `undefined` if the endpoint is not to have them. */
+  /**
+   * Returns the delivery of one message or more; `undefined` if the endpoint is not to have them. Messages of a
+   * connector's source have the type `events`.
+   */
   readonly encode: (
     type: WebhookSource,
     messages: readonly Message[],

@@ -3,6 +3,12 @@ export const WEBHOOK_SOURCES = ['events_store', 'events', 'queues'] as const
 
 export type WebhookSource = (typeof WEBHOOK_SOURCES)[number]
 
+/** The type of subscriptions whose messages come from a connector, and not from a channel: the events of agents' runs. */
+export const RUN_SOURCE = 'run'
+
+/** The type of a subscription: that of its channel, or `run` for a source that a connector has registered. */
+export type WebhookType = WebhookSource | typeof RUN_SOURCE
+
 export const WEBHOOK_STATES = ['active', 'failing', 'paused', 'disabled'] as const
 
 /** `failing`: the last attempt failed, and the message is tried again. */
@@ -14,7 +20,7 @@ export interface NewWebhookSubscription {
   readonly owner: string
   /** The account that the subscription counts against. @default owner */
   readonly account?: string | undefined
-  readonly type: WebhookSource
+  readonly type: WebhookType
   readonly channel: string
   /** The URL that gets the messages. */
   readonly endpoint: string
@@ -30,6 +36,10 @@ export interface NewWebhookSubscription {
   readonly secret?: string | undefined
   /** Notes for the format, which gets them with each delivery. @default none */
   readonly notes?: string | undefined
+  /** Notes for the format that are secret, and stored sealed. @default none */
+  readonly secretNotes?: string | undefined
+  /** The position in a connector's source after which deliveries begin. @default its beginning */
+  readonly position?: string | undefined
   /** The time after which the subscription is removed, in ms since the epoch. @default never */
   readonly expiresMs?: number | undefined
 }
@@ -39,11 +49,13 @@ export interface WebhookSubscription {
   readonly id: string
   /** The ClientID of the owner. */
   readonly owner: string
-  readonly type: WebhookSource
+  readonly type: WebhookType
   readonly channel: string
   readonly endpoint: string
   readonly format: string
   readonly filter?: string | undefined
+  /** The notes of the connector that created the subscription. */
+  readonly notes?: string | undefined
   readonly ordered: boolean
   readonly state: WebhookState
   /** The reason for the states `failing` and `disabled`. */

@@ -1,4 +1,5 @@
-import { argument, isoTime } from '@signalbox/http-kit/internal'
+import { RUN_SOURCE, WEBHOOK_SOURCES } from '@signalbox/broker-core/ports'
+import { isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { ManagementError } from '../errors.ts'
@@ -11,8 +12,10 @@ import type { ManagementServices, WebhooksPort, WebhookStatus } from '../ports.t
 const webhookSchema = Type.Object({
   id: Type.String(),
   owner: Type.String({ description: 'The ClientID of the owner.' }),
-  type: argument.channelType('The type of the channel.'),
-  channel: Type.String(),
+  type: Type.Enum([...WEBHOOK_SOURCES, RUN_SOURCE], {
+    description: 'The type of the channel; `run` for the push notifications of a task.',
+  }),
+  channel: Type.String({ description: 'For the type `run`: agent_id, a slash, and the id of the task.' }),
   endpoint_host: Type.String({ description: 'The host and port of the endpoint. The rest of its URL can be secret.' }),
   format: Type.String({ description: 'The form of the deliveries.' }),
   filter: Type.Optional(Type.String({ description: 'The CESQL expression.' })),

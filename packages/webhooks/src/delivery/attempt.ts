@@ -2,8 +2,15 @@ import type { KeyObject } from 'node:crypto'
 import { randomUUID } from 'node:crypto'
 
 import type { Message } from '@signalbox/broker-core'
-import { encodeText } from '@signalbox/broker-core'
-import type { EncodedDelivery, EndpointRequest, WebhookFormat } from '@signalbox/broker-core/ports'
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import type {
+  EncodedDelivery,
+  EndpointRequest,
+  WebhookFormat,
+  WebhookSource,
+  WebhookType,
+} from '@signalbox/broker-core/ports'
+import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type { SecretBox } from '@signalbox/http-kit/internal'
 import type { OpenRequests, OutboundTarget } from '@signalbox/http-kit/internal'
@@ -49,6 +56,18 @@ export function openSecrets({ id, record }: KnownSubscription, box: SecretBox): 
   return opened
 }
 
+/** Returns the secret notes of a subscription; empty if it has none, undefined if the key does not open them. */
+export function openNotes({ id, record: { sealedNotes } }: KnownSubscription, box: SecretBox): string | undefined {
+  if (sealedNotes === undefined) return ''
+  const bytes = box.open(sealedNotes, notesPlace(id))
+  return bytes && decodeText(bytes)
+}
+
+/** Returns the place for which the secret notes of a subscription are sealed. */
+export function notesPlace(id: string): string {
+  return `${id} notes`
+}
+
 /** Returns the keys that sign at a time, in ms since the epoch. */
 export function validAt(secrets: readonly OpenSecret[], nowMs: number): readonly KeyObject[] {
   return secrets.filter(({ untilMs }) => untilMs > nowMs).map(({ key }) => key)
@@ -60,15 +79,21 @@ export function deliveryId(id: string, items: readonly Pick<Item, 'name'>[]): st
   return first === last ? `msg_${id}_${first}` : `msg_${id}_${first}-${last}`
 }
 
+/** Returns the type of a subscription's messages, for a format. */
+function messageType(type: WebhookType): WebhookSource {
+  return type === RUN_SOURCE ? 'events' : type
+}
+
 /** Encodes a delivery. Returns the attempt's result instead if there is nothing to send. */
 export function encode(
   format: WebhookFormat,
   { id, record: { type, notes = '' } }: KnownSubscription,
   items: readonly Item[],
+  secretNotes: string,
 ): EncodedDelivery | Attempt {
   try {
     const messages = items.map(({ message }) => message)
-    const encoded = format.encode(type, messages, { id, notes })
+    const encoded = format.encode(messageType(type), messages, { id, notes, secretNotes })
     // Without a delivery the endpoint is not to have the messages.
     return encoded ?? DELIVERED
   } catch (error) {
@@ -131,12 +156,14 @@ export async function sendTest(
     metadata: '',
     tags: {},
   }
-  const encoded = format.encode(record.type, [message], { id, notes: record.notes ?? '' })
+  const secretNotes = openNotes(known, box) ?? ''
+  const encoded = format.encode(messageType(record.type), [message], { id, notes: record.notes ?? '', secretNotes })
   if (encoded === undefined) return { error: 'the format has no form for a test message' }
-  const { headers, body } = encoded
+  const { headers, body, unsigned } = encoded
   const now = Date.now()
   try {
-    const signed = signedHeaders(validAt(openSecrets(known, box), now), testId, now, body)
+    const keys = unsigned === true ? [] : validAt(openSecrets(known, box), now)
+    const signed = signedHeaders(keys, testId, now, body)
     const url = await policy.check(record.endpoint, record.account)
     const request = { method: 'POST', headers: { ...headers, ...signed }, body } as const
     const { status } = await client.send(client.to(url.href), request)

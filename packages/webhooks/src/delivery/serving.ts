@@ -1,6 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
-import type { WebhookFormat } from '@signalbox/broker-core/ports'
+import type { WebhookFormat, WebhookMessageSource } from '@signalbox/broker-core/ports'
+import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import type { KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { Nodes } from '@signalbox/broker-core/internal'
 import type { SecretBox } from '@signalbox/http-kit/internal'
@@ -41,6 +42,7 @@ interface ServingParts {
   readonly node: string
   readonly options: WebhookOptions
   readonly formatOf: (name: string) => WebhookFormat | undefined
+  readonly sourceOf: (type: string) => WebhookMessageSource | undefined
   readonly disable: (known: KnownSubscription, reason: string) => Promise<void>
   readonly remove: (id: string) => Promise<void>
 }
@@ -66,7 +68,7 @@ export class Serving {
   #current = false
 
   constructor(index: SubscriptionIndex, parts: ServingParts) {
-    const { options, system, log, box, client, node, formatOf } = parts
+    const { options, system, log, box, client, node, formatOf, sourceOf } = parts
     const { shared = false, leaseMs = 5_000, permits = () => true, hooks = {} } = options
     this.#index = index
     this.#parts = parts
@@ -81,9 +83,13 @@ export class Serving {
       node,
       beat: new Beat(PAUSE_MS),
       formatOf,
+      sourceOf,
       slots: new Slots({ ofEndpoint: options.maxInFlightOfEndpoint ?? 16, ofNode: options.maxInFlight ?? 256 }),
       maxAgeMs: options.maxAgeMs ?? 86_400_000,
-      permits: ({ owner, type, channel }) => permits({ clientId: owner }, type, channel),
+      permits: ({ owner, type, channel }) =>
+        type === RUN_SOURCE
+          ? sourceOf(type)?.permits(owner, channel) === true
+          : permits({ clientId: owner }, type, channel),
       attempted: (outcome, seconds) => quietly(() => hooks.attempted?.(outcome, seconds)),
       deadLettered: () => quietly(() => hooks.deadLettered?.()),
       dropped: () => quietly(() => hooks.dropped?.()),
@@ -114,6 +120,12 @@ export class Serving {
       if (oldestMs !== undefined) oldest = Math.max(oldest, now - oldestMs)
     }
     return oldest
+  }
+
+  /** Starts or stops the subscriptions after a connector has registered a source, or has removed it. */
+  sourcesChanged(): void {
+    if (!this.#current) return
+    for (const { id, record } of this.#index.all()) if (record.type === RUN_SOURCE) this.#reconcile(id)
   }
 
   /** Starts to follow the log. Resolves when all subscriptions were read. */
@@ -208,7 +220,8 @@ export class Serving {
   #reconcile(id: string): void {
     const known = this.#index.get(id)
     const runner = this.#runners.get(id)
-    const mayRun = known?.record.state === 'active' && this.#nodes.held && !this.#ended.signal.aborted
+    const isServable = known?.record.type !== RUN_SOURCE || this.#parts.sourceOf(RUN_SOURCE) !== undefined
+    const mayRun = known?.record.state === 'active' && isServable && this.#nodes.held && !this.#ended.signal.aborted
     if (runner !== undefined) {
       if (!mayRun || !this.#isServedBy(runner, known)) this.#stop(id)
       return
@@ -235,6 +248,13 @@ export class Serving {
           .disable(known, reason)
           .catch((error: unknown) => this.#failed(error))
           .finally(() => this.#stop(id))
+      },
+      ended: () => {
+        this.#parts
+          .remove(id)
+          .catch((error: unknown) => this.#failed(error))
+          // One that could not be removed ends again.
+          .finally(() => setTimeout(() => this.#stop(id), RESTART_MS).unref())
       },
       crashed: () => void setTimeout(() => this.#stop(id), RESTART_MS).unref(),
     })

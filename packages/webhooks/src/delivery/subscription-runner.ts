@@ -2,7 +2,8 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { WebhookFormat } from '@signalbox/broker-core/ports'
+import type { WebhookFormat, WebhookMessageSource } from '@signalbox/broker-core/ports'
+import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import type { SecretBox } from '@signalbox/http-kit/internal'
 import type { OutboundTarget } from '@signalbox/http-kit/internal'
 import { OpenRequests } from '@signalbox/http-kit/internal'
@@ -18,7 +19,7 @@ import type { KnownSubscription } from '../subscription/stored-subscriptions.ts'
 import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
 import type { WebhookLog } from '../subscription/webhook-log.ts'
 import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
-import { deliveryId, encode, openSecrets, outcomeOf, pauseAfter, send, validAt } from './attempt.ts'
+import { deliveryId, encode, openNotes, openSecrets, outcomeOf, pauseAfter, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
 import type { EndpointClient } from './endpoint-client.ts'
@@ -40,6 +41,8 @@ export class SubscriptionRunner {
   readonly #cursor: CursorWriter
   readonly #inFlight = new Map<readonly Item[], Promise<void>>()
   readonly #filter: ItemFilter | undefined
+  /** The position in a connector's source. */
+  #at: string | undefined
   #failing: CursorRecord['failing']
   #notBefore = 0
   #settled: (() => void) | undefined
@@ -53,6 +56,7 @@ export class SubscriptionRunner {
     this.#target = parts.client.to(record.endpoint)
     this.#progress = new Progress(cursor.next, cursor.done)
     this.#failed = new FailedAttempts(cursor.attempts)
+    this.#at = cursor.position
     this.#failing = cursor.failing
     this.#filter = filterOf(record)
     setMaxListeners(0, this.#halt.signal)
@@ -102,6 +106,7 @@ export class SubscriptionRunner {
       generation: cursor.generation,
       next: this.#progress.next,
       done: this.#progress.done,
+      position: this.#at,
       attempts: attempts.length === 0 ? undefined : attempts,
       failing: this.#failing,
     }
@@ -116,12 +121,14 @@ export class SubscriptionRunner {
       return
     }
     const secrets = openSecrets(this.subscription, this.#parts.box)
-    if (secrets.length === 0) {
+    const secretNotes = openNotes(this.subscription, this.#parts.box)
+    if (secrets.length === 0 || secretNotes === undefined) {
       this.#disable('the secret cannot be read: WEBHOOKS_KEY_FILE has another key')
       return
     }
-    const { system, failed, dropped } = this.#parts
-    const source = openSource(system, record, { next: this.#progress.next, signal, failed, dropped })
+    const { system, failed, dropped, sourceOf } = this.#parts
+    const options = { next: this.#progress.next, signal, failed, dropped, sourceOf }
+    const source = openSource(system, this.subscription, options)
     try {
       while (!signal.aborted) {
         while (this.#full) {
@@ -131,10 +138,15 @@ export class SubscriptionRunner {
         const taken = source.take(format.maxBatch)
         // Without a promise if there is a message, as nearly always under load.
         const items = taken instanceof Promise ? await taken : taken
+        if (items.length === 0) {
+          this.#end('the source has ended')
+          return
+        }
         const fresh = items.filter(({ sequence }) => sequence === 0 || this.#progress.start(sequence))
         const wanted = this.#filter === undefined ? fresh : await wantedItems(this.#filter, fresh)
         if (wanted.length < items.length) await this.#skip(source, items, wanted)
-        if (wanted.length > 0) this.#inFlight.set(wanted, this.#launch({ source, format, secrets }, wanted))
+        if (wanted.length > 0)
+          this.#inFlight.set(wanted, this.#launch({ source, format, secrets, secretNotes }, wanted))
       }
     } catch (error) {
       if (!signal.aborted) throw error
@@ -199,9 +211,11 @@ export class SubscriptionRunner {
         return
       }
       if (verdict === 'gone' && delivery.format.goneEnds !== 'delivery') {
+        const gone = 'the endpoint answered 410: it is gone'
         this.#failed.add(items, since)
         this.#cursor.store()
-        this.#disable('the endpoint answered 410: it is gone')
+        if (delivery.format.goneEnds === 'removal') this.#end(gone)
+        else this.#disable(gone)
         signal.throwIfAborted()
       }
       const refused = verdict === 'refused' || verdict === 'gone'
@@ -241,8 +255,8 @@ export class SubscriptionRunner {
     return at - now
   }
 
-  async #attempt({ format, secrets }: Delivery, items: readonly Item[]): Promise<Attempt> {
-    const encoded = encode(format, this.subscription, items)
+  async #attempt({ format, secrets, secretNotes }: Delivery, items: readonly Item[]): Promise<Attempt> {
+    const encoded = encode(format, this.subscription, items, secretNotes)
     if ('verdict' in encoded) return encoded
     const { slots, client, attempted } = this.#parts
     const { id, record } = this.subscription
@@ -251,8 +265,9 @@ export class SubscriptionRunner {
     try {
       const startedAt = performance.now()
       const now = Date.now()
-      const { body } = encoded
-      const signed = signedHeaders(validAt(secrets, now), encoded.id ?? deliveryId(id, items), now, body)
+      const { body, unsigned } = encoded
+      const keys = unsigned === true ? [] : validAt(secrets, now)
+      const signed = signedHeaders(keys, encoded.id ?? deliveryId(id, items), now, body)
       const request = { method: 'POST', headers: { ...encoded.headers, ...signed }, body } as const
       const attempt = await send(client, this.#target, request, this.#requests)
       if (!this.#requests.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
@@ -263,9 +278,12 @@ export class SubscriptionRunner {
   }
 
   async #settle(source: Source, items: readonly Item[]): Promise<void> {
-    for (const { sequence } of items) if (sequence > 0) this.#progress.finish(sequence)
+    for (const { sequence, position } of items) {
+      if (sequence > 0) this.#progress.finish(sequence)
+      if (position !== undefined) this.#at = position
+    }
     this.#failed.forget(items)
-    if (this.subscription.record.type === 'events_store') this.#cursor.store()
+    if (STORED.has(this.subscription.record.type)) this.#cursor.store()
     const settled = source.settle(items)
     if (settled !== undefined) await settled
   }
@@ -296,6 +314,13 @@ export class SubscriptionRunner {
     this.#events.disabled(reason)
   }
 
+  /** Ends the subscription: it has no further message. */
+  #end(reason: string): void {
+    if (this.#halt.signal.aborted) return
+    this.#halt.abort(new Error(reason))
+    this.#events.ended()
+  }
+
   #crash(error: unknown): void {
     if (this.#halt.signal.aborted) return
     this.#halt.abort(new Error('the delivery failed'))
@@ -323,7 +348,11 @@ interface Delivery {
   readonly source: Source
   readonly format: WebhookFormat
   readonly secrets: readonly OpenSecret[]
+  readonly secretNotes: string
 }
+
+/** The types of sources whose position is stored. */
+const STORED: ReadonlySet<SubscriptionRecord['type']> = new Set(['events_store', RUN_SOURCE])
 
 /** The parts that all subscriptions of a node share. */
 export interface RunnerParts {
@@ -336,6 +365,8 @@ export interface RunnerParts {
   readonly node: string
   readonly maxAgeMs: number
   readonly formatOf: (name: string) => WebhookFormat | undefined
+  /** Returns the source that a connector has registered. */
+  readonly sourceOf: (type: string) => WebhookMessageSource | undefined
   /** Returns `true` if the policy lets the owner have a message of the channel now. */
   readonly permits: (record: SubscriptionRecord) => boolean
   readonly attempted: (outcome: AttemptOutcome, seconds: number) => void
@@ -351,6 +382,8 @@ interface RunnerEvents {
   readonly lost: () => void
   /** Called if the subscription must end until its owner or an operator acts. The runner has halted. */
   readonly disabled: (reason: string) => void
+  /** Called if the subscription has no further message, so that it can be removed. The runner has halted. */
+  readonly ended: () => void
   /** Called after an unexpected failure. The runner has halted and must be replaced. */
   readonly crashed: () => void
 }

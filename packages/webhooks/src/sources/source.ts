@@ -9,12 +9,14 @@ export interface Item {
   readonly receipt: string
   /** A stable part of the delivery id. */
   readonly name: string
+  /** The position after the message in a connector's source; undefined for channels. */
+  readonly position?: string
 }
 
 /** The stored or live messages of a subscription. */
 export interface Source {
   /**
-   * Returns at least one message, or a promise if there is none yet. Throws or rejects with the signal's reason when the
+   * Returns at least one message, or a promise if there is none yet; no message once the source has ended. Throws or rejects with the signal's reason when the
    * source is stopped.
    */
   take(max: number): readonly Item[] | Promise<readonly Item[]>

@@ -2,7 +2,12 @@ import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 import { attributesOf, compileCesql, keepSubscribed, Pace, pauseAfter } from '@signalbox/broker-core/internal'
 
+import type { WebhookMessageSource } from '@signalbox/broker-core/ports'
+import { RUN_SOURCE } from '@signalbox/broker-core/ports'
+
+import type { KnownSubscription } from '../subscription/stored-subscriptions.ts'
 import type { SubscriptionRecord } from '../subscription/subscription-record.ts'
+import { IterableSource } from './iterable-source.ts'
 import type { Item, Source } from './source.ts'
 import { BUFFERED_BYTES, BUFFERED_ITEMS, ItemBuffer } from './source.ts'
 
@@ -14,14 +19,23 @@ interface SourceOptions {
   readonly failed: (error: unknown) => void
   /** Called for each event that a full buffer drops. */
   readonly dropped: () => void
+  /** Returns the source of a connector. */
+  readonly sourceOf: (type: string) => WebhookMessageSource | undefined
 }
 
 /** Opens the source of a subscription. It ends when the signal is aborted. */
 export function openSource(
   system: BrokerHandle,
-  { type, channel }: SubscriptionRecord,
+  { id, record, cursor: { position } }: KnownSubscription,
   options: SourceOptions,
 ): Source {
+  const { type, channel } = record
+  if (type === RUN_SOURCE) {
+    const source = options.sourceOf(type)
+    if (source === undefined) throw new Error(`the server has no source ${type}`)
+    const { account, notes = '', owner } = record
+    return new IterableSource(source, { id, owner, account, channel, notes, position }, options)
+  }
   if (type === 'queues') return new QueueSource(system, channel, options)
   return type === 'events' ? eventsSource(system, channel, options) : storeSource(system, channel, options)
 }
@@ -190,7 +204,7 @@ export type ItemFilter = (item: Item) => boolean
 
 /** Compiles the filter of a subscription; undefined if it has none. */
 export function filterOf({ type, channel, filter }: SubscriptionRecord): ItemFilter | undefined {
-  if (filter === undefined) return undefined
+  if (filter === undefined || type === RUN_SOURCE) return undefined
   const expression = compileCesql(filter)
   return ({ message }) => {
     const { value, error } = expression.evaluate(attributesOf(type, channel, message))

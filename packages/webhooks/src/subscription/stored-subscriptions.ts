@@ -176,10 +176,10 @@ export class SubscriptionIndex {
     }
   }
 
-  /** Returns the number of subscriptions of an owner. */
-  countOf(owner: string): number {
+  /** Returns the number of subscriptions for which a condition is true. */
+  count(where: (record: SubscriptionRecord) => boolean): number {
     let count = 0
-    for (const { value } of this.#records.values()) if (value?.owner === owner) count++
+    for (const { value } of this.#records.values()) if (value !== undefined && where(value)) count++
     return count
   }
 }
@@ -192,7 +192,7 @@ function put<T>(map: Map<string, Half<T>>, id: string, sequence: number, value: 
 }
 
 export function viewOf({ id, record, cursor }: KnownSubscription): WebhookSubscription {
-  const { owner, type, channel, endpoint, format, filter, ordered, createdMs, expiresMs } = record
+  const { owner, type, channel, endpoint, format, filter, notes, ordered, createdMs, expiresMs } = record
   const failing = record.state === 'active' ? cursor.failing : undefined
   const reason = record.reason ?? failing?.reason
   return {
@@ -203,6 +203,7 @@ export function viewOf({ id, record, cursor }: KnownSubscription): WebhookSubscr
     endpoint,
     format,
     filter,
+    notes,
     ordered,
     state: failing === undefined ? record.state : 'failing',
     reason,

@@ -1,6 +1,6 @@
 import { CesqlParseError, compileCesql } from '@signalbox/broker-core/internal'
-import type { NewWebhookSubscription, WebhookSource } from '@signalbox/broker-core/ports'
-import { WEBHOOK_SOURCES } from '@signalbox/broker-core/ports'
+import type { NewWebhookSubscription, WebhookType } from '@signalbox/broker-core/ports'
+import { RUN_SOURCE, WEBHOOK_SOURCES } from '@signalbox/broker-core/ports'
 import type { Static, TSchema } from 'typebox'
 import { Type } from 'typebox'
 import { Compile } from 'typebox/schema'
@@ -13,7 +13,7 @@ const SubscriptionSchema = Type.Object({
   owner: Type.String(),
   /** The account that the subscription counts against. */
   account: Type.String(),
-  type: Type.Enum([...WEBHOOK_SOURCES]),
+  type: Type.Enum([...WEBHOOK_SOURCES, RUN_SOURCE]),
   channel: Type.String(),
   endpoint: Type.String(),
   /** The name of a registered format. */
@@ -22,6 +22,8 @@ const SubscriptionSchema = Type.Object({
   filter: Type.Optional(Type.String()),
   /** Notes of the connector that created the subscription, for its format. */
   notes: Type.Optional(Type.String()),
+  /** Notes that are secret, sealed. */
+  sealedNotes: Type.Optional(Type.String()),
   /** `true` if a message is delivered only after the one before it was accepted. */
   ordered: Type.Boolean(),
   /** The sealed secrets, the newest first. One with a time signs until then. */
@@ -48,6 +50,8 @@ const CursorSchema = Type.Object({
   next: Type.Integer({ minimum: 1 }),
   /** Later entries that were delivered. */
   done: Type.Array(Type.Integer()),
+  /** The position in a connector's source. */
+  position: Type.Optional(Type.String()),
   /**
    * The messages that failed and are tried again: the stable part of the delivery id, the failed attempts, and the time of
    * the first one, in ms since the epoch.
@@ -96,7 +100,8 @@ export function checkNewSubscription({ type, filter, start, secret }: NewWebhook
   return bytes
 }
 
-function checkFilter(type: WebhookSource, filter: string): void {
+function checkFilter(type: WebhookType, filter: string): void {
+  if (type === RUN_SOURCE) throw invalidMember('filter', 'is only for channels; leave it out')
   if (type === 'queues') {
     throw invalidMember('filter', 'is not possible for a queue: other messages would have no receiver; leave it out')
   }
