@@ -283,6 +283,7 @@ async function open(
     system,
     agents,
     push: webhooks?.push,
+    agentPush: webhooks?.agentPush,
     events: await openMcpEvents(config, { system, types: eventTypes, webhooks: webhooks?.events }),
     tasks: mcpTasks(config, { system, engine, frontDoor, metrics: metrics.limits }),
     authenticator: authentication.shared,

@@ -45,7 +45,9 @@ import { restResource } from './rest/rest-resource.ts'
 import { LoggedTasks } from './runs/logged-tasks.ts'
 import { RunLog } from './runs/run-log.ts'
 import { Runs } from './runs/runs.ts'
+import { PushCalls, pushesFor } from './push/push-calls.ts'
 import type { StreamLimits } from './stream/limits.ts'
+import { resolveLimits } from './stream/limits.ts'
 import { NodeBudget } from './stream/link/node-budget.ts'
 import { TaskOwners } from './subscriber/instances/instance-calls.ts'
 import { TaskIsolation } from './subscriber/isolation/task-isolation.ts'
@@ -83,6 +85,7 @@ export class A2aEndpoint {
   readonly #rest: RestBinding
   readonly #runs: Runs | undefined
   readonly #inboxes: Inboxes | undefined
+  readonly #push: PushCalls | undefined
   /** The inboxes of agents; undefined without a log. */
   readonly inbox: AgentInbox | undefined
   /** The inboxes of agents for operators; undefined without a log. */
@@ -111,6 +114,7 @@ export class A2aEndpoint {
       bearer: options.authenticator.anonymous !== true,
       native: options.native === 'auto',
       registered: (agentId) => registry.get(agentId),
+      pushes: (card) => options.push !== undefined && options.log !== 'off' && pushesFor(card),
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
     const idleMs = options.maxSseIdleSeconds * 1000
@@ -157,6 +161,24 @@ export class A2aEndpoint {
     this.inbox = inboxes && counters.countLeases(inboxes.forRoutes)
     const maxEventBytes = agentMaxResponseBytes
     this.inboxes = log && inboxes && agentInboxes({ registry, log, records, inbox: () => inboxes.inbox, maxEventBytes })
+    const { silenceMs } = resolveLimits(streamLimits)
+    const { push, taskIsolation: isolation } = options
+    this.#push =
+      log &&
+      push &&
+      new PushCalls({
+        broker,
+        system,
+        log,
+        records,
+        requests,
+        registry,
+        push,
+        isolation,
+        silenceMs,
+        maxEventBytes,
+        failed,
+      })
     this.gateway = new Gateway({
       broker,
       system,
@@ -175,6 +197,7 @@ export class A2aEndpoint {
           failed,
           counters,
         }),
+      push: this.#push,
       streamLimits,
       pipe: { idleMs, keepAliveMs: options.keepAliveMs },
       failed,
@@ -385,6 +408,7 @@ export class A2aEndpoint {
   async #finish(graceMs: number): Promise<void> {
     // Streams that agents opened meanwhile.
     this.gateway.streams.close()
+    this.#push?.close()
     this.#runs?.leave()
     await this.subscribers.close(graceMs, () => this.#stop.abort())
     await this.#inboxes?.close()

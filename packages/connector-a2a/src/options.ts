@@ -9,6 +9,7 @@ import type { AgentRegistry } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
+import type { PushSubscriptions } from './push/push-subscriptions.ts'
 import type { StreamLimits } from './stream/limits.ts'
 
 /** One finished request to an agent. */
@@ -111,6 +112,11 @@ export interface A2aConnectorOptions extends ConnectorOptions {
    * @default none: the connector adds no such route
    */
   readonly cardKeys?: CardKeys
+  /**
+   * The webhooks by which the gateway sends push notifications of agents with `a2a.durable`, in place of the agents.
+   * Needs `log`. @default agents send them
+   */
+  readonly push?: PushSubscriptions
   /** Reports finished requests and failures, for metrics and logs. @default none */
   readonly hooks?: A2aHooks
 }
@@ -118,7 +124,7 @@ export interface A2aConnectorOptions extends ConnectorOptions {
 /** Options of the Fastify plugin alone, and those that have no default or another type when resolved. */
 type Unresolved = 'drainMs' | 'runHostHooks' | 'platform' | Absent
 
-type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUrl' | 'cardKeys' | 'rootAgentId'
+type Absent = 'agentCa' | 'agentProxyUrl' | 'bindHost' | 'frontDoor' | 'publicUrl' | 'cardKeys' | 'push' | 'rootAgentId'
 
 export type ResolvedA2aOptions = Required<Omit<A2aConnectorOptions, Unresolved>> &
   Pick<A2aConnectorOptions, Absent> & { readonly platform: Platform }
@@ -147,6 +153,7 @@ const OPTION_TYPES: OptionTypes<A2aConnectorOptions> = {
   rootAgentId: 'text',
   publicUrl: 'text',
   cardKeys: 'object',
+  push: 'object',
   hooks: 'object',
 }
 

@@ -1,5 +1,5 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { A2aConnector, CardKeys } from '@signalbox/connector-a2a'
+import type { A2aConnector, CardKeys, PushSubscriptions } from '@signalbox/connector-a2a'
 import { a2aConnector, NO_CARD_KEYS, openCardKeys } from '@signalbox/connector-a2a'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
 import type { RegistryRoutes } from '@signalbox/registry'
@@ -23,6 +23,8 @@ export interface AgentRouteParts {
   /** The keys that sign agent cards. */
   readonly cardKeys: CardKeys
   readonly frontDoor: FrontDoor
+  /** The webhooks for push notifications; undefined if webhooks are turned off. */
+  readonly push: PushSubscriptions | undefined
   readonly metrics: Metrics
   readonly log: Logger
 }
@@ -30,7 +32,7 @@ export interface AgentRouteParts {
 /** Creates `/agents`, `/a2a` and the cards. From here on this node serves the registered agents. */
 export function agentRoutes(
   agents: Agents,
-  { config, broker, authenticator, cardKeys, frontDoor, metrics, log }: AgentRouteParts,
+  { config, broker, authenticator, cardKeys, frontDoor, push, metrics, log }: AgentRouteParts,
 ): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
@@ -73,6 +75,7 @@ export function agentRoutes(
       ...(a2a.rootAgent === '' ? {} : { rootAgentId: a2a.rootAgent }),
       ...(config.publicUrl === '' ? {} : { publicUrl: config.publicUrl }),
       cardKeys,
+      ...(push === undefined ? {} : { push }),
       hooks: {
         requestFinished: (event) => agentMetrics.requestEnded(event),
         failed: (error, request) =>

@@ -1,5 +1,5 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { CardKeys } from '@signalbox/connector-a2a'
+import type { PushSubscriptions as AgentPushSubscriptions, CardKeys } from '@signalbox/connector-a2a'
 import { agentDirectory, NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { ceConnector } from '@signalbox/connector-cloudevents'
@@ -34,6 +34,8 @@ export interface SharedOptions {
   readonly agents?: Agents | undefined
   /** Webhook subscriptions; absent if webhooks are turned off. */
   readonly push?: PushSubscriptions | undefined
+  /** Webhook subscriptions for push notifications of agents; absent if webhooks are turned off. */
+  readonly agentPush?: AgentPushSubscriptions | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */
   readonly tasks?: TaskOptions | undefined
   /** Absent if `/mcp` has no events. */
@@ -116,6 +118,7 @@ function addConnectors(
     tasks,
     events,
     push,
+    agentPush,
     authenticator,
     cardKeys = NO_CARD_KEYS,
     frontDoor = {},
@@ -196,6 +199,7 @@ function addConnectors(
       authenticator,
       cardKeys,
       frontDoor,
+      push: agentPush,
       metrics,
       log,
     })

@@ -1,5 +1,7 @@
 import type { Broker, BrokerHandle, Engine } from '@signalbox/broker-core'
 import { BrokerError } from '@signalbox/broker-core'
+import { RUN_SOURCE } from '@signalbox/broker-core/ports'
+import type { PushSubscriptions as AgentPushSubscriptions } from '@signalbox/connector-a2a'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { CE_PUSH_FORMATS } from '@signalbox/connector-cloudevents'
 import type { EventTypeOptions, EventWebhooks } from '@signalbox/connector-mcp/events'
@@ -34,6 +36,8 @@ export interface WebhookParts {
 export interface ServerWebhooks {
   /** For `/ce/subscriptions`. */
   readonly push: PushSubscriptions
+  /** For the push notifications of agents. */
+  readonly agentPush: AgentPushSubscriptions
   /** For the events of `/mcp`. */
   readonly events: EventWebhooks
   /** For the management API. */
@@ -84,6 +88,7 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
     webhookMetrics.watch(() => webhooks.stats())
     return {
       push: pushSubscriptions(webhooks, audit),
+      agentPush: agentPushSubscriptions(webhooks, audit),
       events: eventSubscriptions(webhooks, eventFormat.name, audit),
       managed: managedWebhooks(webhooks),
       close: (graceMs) => webhooks.close(graceMs),
@@ -130,6 +135,31 @@ function pushSubscriptions(webhooks: Webhooks, audit: Pick<AuditLog, 'record'>):
   }
 }
 
+/** Returns the subscriptions for push notifications of agents, with audit entries for their changes. */
+function agentPushSubscriptions(webhooks: Webhooks, audit: Pick<AuditLog, 'record'>): AgentPushSubscriptions {
+  return {
+    registerSource: (source) => webhooks.registerSource(source),
+    check: (input) => webhooks.check(input),
+    async put(id, input) {
+      const subscription = await webhooks.put(id, input)
+      recordChange(audit, 'create_webhook', subscription)
+      return subscription
+    },
+    async find(id) {
+      try {
+        return await webhooks.get(id)
+      } catch (error) {
+        if (error instanceof WebhookError && error.code === 'SUBSCRIPTION_UNKNOWN') return undefined
+        throw error
+      }
+    },
+    ofChannel: (channel) => webhooks.ofChannel(RUN_SOURCE, channel),
+    async delete(id, owner) {
+      recordChange(audit, 'delete_webhook', await webhooks.delete(id, owner))
+    },
+  }
+}
+
 /** Returns the subscriptions for the events of `/mcp`, with audit entries for their changes. */
 function eventSubscriptions(webhooks: Webhooks, format: string, audit: Pick<AuditLog, 'record'>): EventWebhooks {
   return {
@@ -154,8 +184,8 @@ function recordChange(
     client: owner,
     action,
     outcome: 'success',
-    type,
-    channel,
+    // The channel of a source of agents is a task of one.
+    ...(type === RUN_SOURCE ? { agent: channel.slice(0, channel.indexOf('/')) } : { type, channel }),
     detail: `${id} to ${new URL(endpoint).host}`,
   })
 }

@@ -43,6 +43,8 @@ interface CardOptions {
   readonly bearer: boolean
   /** `false` if the gateway serves its own dialect alone. */
   readonly native: boolean
+  /** Returns `true` for an agent whose push notifications the gateway sends. @default none */
+  readonly pushes?: (card: AgentCard) => boolean
   /** Returns the card that an agent was registered with. */
   readonly registered: (agentId: string) => AgentCard | undefined
 }
@@ -143,10 +145,11 @@ export class Cards {
     registered: AgentCard | undefined,
     shape: CardShape,
   ): JsonObject {
-    const { bearer, native } = this.#options
+    const { bearer, native, pushes } = this.#options
     const { v03, credentials } = agentOptions(registered ?? {})
-    // The agent sends notifications itself, in its own version. Clients of 0.3 read the shape of both.
-    const push = registered === undefined || !native || speaks(registered, shape === '1.0' ? '1.0' : '0.3')
+    // An agent that sends notifications itself does so in its own version. Clients of 0.3 read the shape of both.
+    const isOwn = registered === undefined || !native || speaks(registered, shape === '1.0' ? '1.0' : '0.3')
+    const push = registered !== undefined && pushes?.(registered) === true ? 'gateway' : isOwn
     const callers = credentials === 'caller'
     return gatewayCard(original, { base, agentId, bearer, callers, native, v03, push, shape })
   }

@@ -22,8 +22,11 @@ export interface CardContext extends InterfacePlace {
   readonly native: boolean
   /** `false` to leave the interface of A2A 0.3 out of the card of A2A 1.0. */
   readonly v03: boolean
-  /** `false` if the agent's push notifications are not in the version of A2A that the readers of this shape speak. */
-  readonly push: boolean
+  /**
+   * `false` if the agent's push notifications are not in the version of A2A that the readers of this shape speak;
+   * `gateway` if the gateway sends them.
+   */
+  readonly push: boolean | 'gateway'
   readonly shape: CardShape
 }
 
@@ -140,13 +143,13 @@ interface Capabilities {
 }
 
 /** The capabilities that the gateway passes through, as the agent declares them in either version. */
-function capabilitiesOf(card: JsonObject, push: boolean): Capabilities {
+function capabilitiesOf(card: JsonObject, push: CardContext['push']): Capabilities {
   const capabilities = isJsonObject(card['capabilities']) ? card['capabilities'] : {}
   const extended = capabilities['extendedAgentCard'] ?? card['supportsAuthenticatedExtendedCard']
   return {
     // The gateway itself streams the events of an agent that fetches its requests.
     streaming: capabilities['streaming'] === true || agentOptions(card).pull,
-    pushNotifications: push && capabilities['pushNotifications'] === true,
+    pushNotifications: push === 'gateway' || (push && capabilities['pushNotifications'] === true),
     ...(typeof extended === 'boolean' ? { extendedAgentCard: extended } : {}),
   }
 }

@@ -13,6 +13,7 @@ import { openStream } from '../stream/caller-stream.ts'
 import { STREAM_FAILURES } from '../stream/failures.ts'
 import type { StreamLimits } from '../stream/limits.ts'
 import { OpenAgentStreams } from '../stream/open-streams.ts'
+import type { PushCalls } from '../push/push-calls.ts'
 import type { CallProtocol } from './call-protocol.ts'
 import { DIALECT } from './call-protocol.ts'
 import type { Call } from './call.ts'
@@ -30,6 +31,8 @@ export interface GatewayOptions {
   readonly requests: AgentRequests
   /** The calls whose answers are kept; undefined: no answers are kept. */
   readonly logged: LoggedCalls | undefined
+  /** Push notifications that the gateway sends; undefined: it sends none. */
+  readonly push: PushCalls | undefined
   readonly streamLimits: StreamLimits
   readonly pipe: Pick<PipeOptions, 'idleMs' | 'keepAliveMs'>
   /** Called for a failure that is reported to no client. */
@@ -68,23 +71,32 @@ export class Gateway {
   }
 
   /** Forwards a request and answers it. The call continues when the caller disconnects. */
-  async call(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, call: Call): Promise<void> {
-    const { body, timeoutMs, protocol } = call
+  async call(exchange: A2aExchange, caller: ConnectionCaller, agentId: string, given: Call): Promise<void> {
+    const { timeoutMs, protocol } = given
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, protocol)
       exchange.agentId = agentId
-      const { logged, requests } = this.#options
+      const { logged, push, requests } = this.#options
+      const own = await push?.answer(agentId, given, caller)
+      if (own !== undefined) {
+        await this.#answer(exchange, agentId, given, own)
+        return
+      }
+      const taken = await push?.take(agentId, given, caller)
+      const call = taken?.call ?? given
       const options = requestOptions(exchange, caller, timeoutMs, protocol)
       const kept = logged?.of(exchange.request.headers, agentId, call, options)
       if (logged === undefined || kept === undefined) {
-        await this.#answer(exchange, agentId, call, await requests.request(agentId, body, options))
+        await this.#answer(exchange, agentId, call, await requests.request(agentId, call.body, options))
         return
       }
-      const { answer, replayed } = await logged.send(kept)
+      const { answer, replayed, run } = await logged.send(kept)
+      // Before the caller knows of the task.
+      await taken?.answered(run, replayed)
       if (replayed) exchange.addHeaders(REPLAYED)
       await this.#answer(exchange, agentId, call, answer)
     } catch (error) {
-      this.#fail(exchange, error, { ...call, agentId })
+      this.#fail(exchange, error, { ...given, agentId })
     }
   }
 
@@ -188,12 +200,15 @@ export class Gateway {
     exchange: A2aExchange,
     caller: ConnectionCaller,
     agentId: string,
-    call: Call,
+    given: Call,
     opening: AbortController,
   ): ReturnType<typeof openStream> {
-    const { logged, system, requests, streamLimits: limits } = this.#options
-    const { body, id, timeoutMs, protocol } = call
+    const { logged, push, system, requests, streamLimits: limits } = this.#options
+    const { id, timeoutMs, protocol } = given
     const { response } = exchange
+    const taken = await push?.take(agentId, given, caller)
+    const call = taken?.call ?? given
+    const { body } = call
     const onClose = (): void => opening.abort()
     if (response.destroyed) opening.abort()
     else response.once('close', onClose)
@@ -201,7 +216,8 @@ export class Gateway {
       const request = { ...requestOptions(exchange, caller, timeoutMs, protocol), signal: opening.signal }
       const kept = logged?.of(exchange.request.headers, agentId, call, request)
       if (logged !== undefined && kept !== undefined) {
-        const { answer, replayed } = await logged.open(kept)
+        const { answer, replayed, run } = await logged.open(kept)
+        taken?.opened(run, replayed)
         if (replayed) exchange.addHeaders(REPLAYED)
         return answer
       }

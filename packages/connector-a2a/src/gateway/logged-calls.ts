@@ -71,6 +71,8 @@ export interface LoggedCall {
 export interface KeptAnswer<T> {
   readonly answer: T
   readonly replayed: boolean
+  /** The run that has the answer. */
+  readonly run: string
 }
 
 type Opened = OpenedStream | { readonly refused: AgentReply }
@@ -114,8 +116,9 @@ export class LoggedCalls {
     const { agentId, call, request, log } = logged
     const reply = await this.#parts.requests.request(agentId, call.body, { ...request, log })
     const cursor = cursorOf(reply)
-    if (cursor === undefined) return { answer: reply, replayed: false }
-    return { answer: await this.#answerOf(cursor, logged, reply.parked), replayed: reply.parked === undefined }
+    if (cursor === undefined) return { answer: reply, replayed: false, run: log.run }
+    const answer = await this.#answerOf(cursor, logged, reply.parked)
+    return { answer, replayed: reply.parked === undefined, run: cursor.run }
   }
 
   /** Opens a stream, or continues an earlier one. @throws as AgentRequests.request does */
@@ -126,7 +129,7 @@ export class LoggedCalls {
         if (error instanceof NativeError) this.#parts.counters.replays.refused++
         throw error
       })
-      return { answer: await this.#follow(cursor, logged), replayed: true }
+      return { answer: await this.#follow(cursor, logged), replayed: true, run: cursor.run }
     }
     // Opened before the request, so that no event is missed.
     const reader = await this.#reader(log.run, undefined, logged)
@@ -134,12 +137,14 @@ export class LoggedCalls {
       const reply = await this.#parts.requests.request(agentId, call.body, { ...request, streamId: log.run, log })
       const earlier = cursorOf(reply)
       if (earlier === undefined && isOpened(reply)) {
-        return { answer: { stream: this.#stream(log.run, log.run, reader, call), opened: reply }, replayed: false }
+        const stream = this.#stream(log.run, log.run, reader, call)
+        return { answer: { stream, opened: reply }, replayed: false, run: log.run }
       }
       await reader.close()
-      if (earlier === undefined) return { answer: { refused: reply }, replayed: false }
+      if (earlier === undefined) return { answer: { refused: reply }, replayed: false, run: log.run }
       const shown = reply.parked === 'snapshot' ? await this.#task(earlier.run) : undefined
-      return { answer: await this.#follow(earlier, logged, shown), replayed: reply.parked === undefined }
+      const answer = await this.#follow(earlier, logged, shown)
+      return { answer, replayed: reply.parked === undefined, run: earlier.run }
     } catch (error) {
       await reader.close()
       throw error

@@ -10,7 +10,10 @@ import { resolveLimits } from '../stream/limits.ts'
 import type { Timed } from '../stream/stream-timer.ts'
 import { StreamTimer } from '../stream/stream-timer.ts'
 import { startedTask } from '../subscriber/instances/task-ids.ts'
+import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import type { TaskRecords } from '../subscriber/isolation/task-records.ts'
+import { bytesOf, mentions } from '../subscriber/json-bodies.ts'
+import { METHODS } from '../wire/index.ts'
 import type { RunCounters } from '../operators/run-counts.ts'
 import type { RunChunk, RunCursor, RunLog } from './run-log.ts'
 import { cursorText } from './run-log.ts'
@@ -76,7 +79,7 @@ export class Runs {
    * already, or its caller has too many runs.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async begin({ account, callerId }: AgentQuery, logged: LoggedRequest): Promise<ServedRun | AgentReply> {
+  async begin({ account, body, callerId }: AgentQuery, logged: LoggedRequest): Promise<ServedRun | AgentReply> {
     const { agentId, run } = logged
     const { max, maxPerCaller } = this.#options
     const inProgress = this.#perCaller.get(account) ?? 0
@@ -94,7 +97,8 @@ export class Runs {
         over()
         return claimed
       }
-      return new ServedRun(this.#options, { agentId, callerId }, run, { claimed, over, leaving: this.leaving })
+      const start = { claimed, over, leaving: this.leaving, subscribes: isSubscription(body) }
+      return new ServedRun(this.#options, { agentId, callerId }, run, start)
     } catch (error) {
       over()
       throw error
@@ -162,7 +166,19 @@ interface RunStart {
   readonly after?: RunChunk | undefined
   readonly leaving: AbortSignal
   readonly over: () => void
+  /** True for a request that subscribes to a task. */
+  readonly subscribes?: boolean
 }
+
+/** The names of the request that subscribes to a task. */
+const SUBSCRIBES = bytesOf(Object.values(METHODS.resubscribe.names).filter((name) => name !== undefined))
+
+/** Returns true for a request that subscribes to a task: its body is small. */
+function isSubscription(body: Uint8Array): boolean {
+  return body.byteLength <= MAX_SUBSCRIPTION_BYTES && mentions(body, SUBSCRIBES) && taskRequest(body).kind === 'read'
+}
+
+const MAX_SUBSCRIPTION_BYTES = 4_096
 
 /** One run on the node that serves it. */
 export class ServedRun implements Timed {
@@ -193,7 +209,9 @@ export class ServedRun implements Timed {
       after,
       heartbeatMs: limits.heartbeatMs,
       idleMs,
-      begun: (taskId) => records.add(origin.agentId, taskId, origin.callerId, run),
+      // A subscription has the events of the task's last run once more.
+      begun: (taskId) =>
+        records.add(origin.agentId, taskId, origin.callerId, start.subscribes === true ? undefined : run),
       stopped,
       failed,
     })

@@ -11,13 +11,16 @@ const DAY_MS = 86_400_000
 const RENEW_MS = DAY_MS
 const KEEP_MS = 8 * DAY_MS
 
+/** The most runs of a task that its record names. */
+const MAX_RUNS = 16
+
 /** The maximum number of records that a node keeps in memory. */
 const MAX_KNOWN = 10_000
 
 interface TaskRecord {
   readonly callerId: string
-  /** The last run of the task; undefined if its events are not kept. */
-  readonly run: string | undefined
+  /** The last runs of the task, oldest first; empty if its events are not kept. */
+  readonly runs: readonly string[]
   readonly sequence: number
   /** The time of the record, in ms since the epoch. */
   readonly writtenAt: number
@@ -58,8 +61,18 @@ export class TaskRecords {
   ): Promise<{ readonly run: string; readonly callerId: string } | undefined> {
     const key = keyOf(agentId, taskId)
     // Another node may have written a later run.
-    const { run, callerId } = this.#learn(key, await this.#log.last(key)) ?? {}
+    const { runs = [], callerId } = this.#learn(key, await this.#log.last(key)) ?? {}
+    const run = runs.at(-1)
     return run === undefined || callerId === undefined ? undefined : { run, callerId }
+  }
+
+  /**
+   * Returns the last runs of a task, oldest first; none if its events are not kept.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async runsOf(agentId: string, taskId: string): Promise<readonly string[]> {
+    const key = keyOf(agentId, taskId)
+    return this.#learn(key, await this.#log.last(key))?.runs ?? []
   }
 
   /**
@@ -69,10 +82,12 @@ export class TaskRecords {
    */
   async add(agentId: string, taskId: string, callerId: string, run?: string): Promise<void> {
     const key = keyOf(agentId, taskId)
+    const added = run === undefined ? [] : [run]
     let known = this.#used(key)
-    while (run === undefined ? known === undefined : known?.run !== run) {
+    while (known === undefined || !added.every((one) => known?.runs.includes(one))) {
+      const runs = [...(known?.runs ?? []), ...added].slice(-MAX_RUNS)
       try {
-        await this.#write(key, { callerId: known?.callerId ?? callerId, run }, known?.sequence ?? 0)
+        await this.#write(key, { callerId: known?.callerId ?? callerId, runs }, known?.sequence ?? 0)
         return
       } catch (error) {
         if (!isBrokerError(error, 'CONFLICT')) throw error
@@ -82,18 +97,31 @@ export class TaskRecords {
     }
   }
 
-  async #write(key: string, { callerId, run }: Pick<TaskRecord, 'callerId' | 'run'>, expected: number): Promise<void> {
+  async #write(
+    key: string,
+    { callerId, runs }: Pick<TaskRecord, 'callerId' | 'runs'>,
+    expected: number,
+  ): Promise<void> {
     // The body is what nodes of older versions read.
-    const content = { body: encodeText(callerId), ...(run === undefined ? {} : { tags: { run } }) }
+    const run = runs.at(-1)
+    const content = {
+      body: encodeText(callerId),
+      ...(run === undefined ? {} : { tags: { run, runs: runs.join(' ') } }),
+    }
     const { sequence, timestamp } = await this.#log.write(key, content, expected)
-    this.#keep(key, { callerId, run, sequence, writtenAt: timestamp })
+    this.#keep(key, { callerId, runs, sequence, writtenAt: timestamp })
   }
 
   #learn(key: string, event: StoredEvent | undefined): TaskRecord | undefined {
     const callerId = event === undefined || event.tombstone === true ? undefined : decodeText(event.body)
     if (event === undefined || callerId === undefined) return undefined
-    const { run } = event.tags
-    return this.#keep(key, { callerId, run, sequence: event.sequence, writtenAt: event.timestamp })
+    const { run, runs = run } = event.tags
+    return this.#keep(key, {
+      callerId,
+      runs: runs?.split(' ') ?? [],
+      sequence: event.sequence,
+      writtenAt: event.timestamp,
+    })
   }
 
   /** Returns a record from memory. One that the channel may have removed is none. */
