@@ -119,7 +119,7 @@ export class PushCalls {
     const message = isObject(params?.['message']) ? params['message'] : {}
     const named = memberOf(message, 'taskId')
     const taskId = typeof named === 'string' ? named : ''
-    // A task that does not exist yet has room.
+    // A new task has no configurations yet.
     await refusals(() => this.#parts.push.check(this.#subscription(agentId, taskId, config, caller)))
     // All turns of a task in an inbox are one run.
     const last = taskId === '' ? undefined : await this.#parts.log.last(taskId)

@@ -36,7 +36,7 @@ export interface PushPosition {
   readonly run?: string | undefined
   /** The sequence of the last event of the run that was delivered, or passed over. */
   readonly sequence: number
-  /** The last run of a message, while the gateway follows the task by a run of its own. */
+  /** The last run of a message, while the gateway follows the task by its own run. */
   readonly after?: string | undefined
   /** The digest of the task as it was delivered last. */
   readonly seen?: string | undefined
