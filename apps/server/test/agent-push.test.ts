@@ -1,15 +1,17 @@
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import type { Receiver } from '@signalbox/testkit/webhook-receiver'
 import { answer, isSignedWith, openReceiver } from '@signalbox/testkit/webhook-receiver'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 
 import type { PartialConfig } from '../src/config/load.ts'
 import type { RunningServer } from '../src/server.ts'
-import { postJson, register, startAgent } from './support/agent.ts'
+import { listed, postJson, register, startAgent } from './support/agent.ts'
+import { serveNode, startNats } from './support/nodes.ts'
 import { serve } from './support/server.ts'
 import { issuer, trusting } from './support/tokens.ts'
 
@@ -461,4 +463,28 @@ test('push - an agent without streams is asked until the task is over', async ()
   await me.send(DURABLE, { configuration: { returnImmediately: true, taskPushNotificationConfig } })
   await until(() => endpoint.received.length === 2)
   expect(states(endpoint)).toEqual(['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'])
+})
+
+describe.skipIf(NATS_SERVER === undefined)('push notifications across nodes', () => {
+  test('push - another node continues when the node that delivers stops, in order and once', async () => {
+    const nats = await startNats()
+    const folder = testFolder()
+    const nodes = [await serveNode(nats, settings(folder)), await serveNode(nats, settings(folder))] as const
+    const [first, second] = nodes
+    await register(first.http.url, { agent_id: PULL, name: 'p', a2a: { pull: true } })
+    await until(async () => (await listed(second.http.url)).length === 1)
+    const endpoint = await openReceiver()
+    const taskPushNotificationConfig = { url: endpoint.url }
+    await caller(first).send(PULL, { configuration: { returnImmediately: true, taskPushNotificationConfig } })
+    const lessee = await leased(caller(second))
+    await lessee.write(status('WORKING'))
+    await until(() => endpoint.received.length === 2)
+    const { taskId } = lessee
+    const { result } = await caller(second).call(PULL, 'ListTaskPushNotificationConfigs', { taskId })
+    expect(result.configs).toHaveLength(1)
+    await first.close()
+    await lessee.write(artifact('whole'), status('COMPLETED'))
+    await until(() => endpoint.received.length === 4)
+    expect(states(endpoint)).toEqual(['TASK_STATE_SUBMITTED', 'TASK_STATE_WORKING', 'whole', 'TASK_STATE_COMPLETED'])
+  })
 })

@@ -40,6 +40,11 @@ export function WebhookDialog({ webhook, onClose, onChanged }: WebhookDialogProp
   )
 }
 
+/** The channel of a subscription, or the task of an agent whose push notifications it delivers. */
+export function WebhookSource({ type, channel }: Pick<Webhook, 'type' | 'channel'>) {
+  return type === 'run' ? <UserText>{channel}</UserText> : <ChannelLink type={type} name={channel} />
+}
+
 function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
   const { id, owner, type, channel, endpoint_host, format, filter, ordered, state, reason, next_sequence } = webhook
   return (
@@ -52,7 +57,7 @@ function WebhookFacts({ webhook }: { readonly webhook: Webhook }) {
         ),
         Id: <code>{id}</code>,
         Endpoint: <UserText>{endpoint_host}</UserText>,
-        Channel: <ChannelLink type={type} name={channel} />,
+        Channel: <WebhookSource type={type} channel={channel} />,
         Owner: <UserText>{owner}</UserText>,
         Format: `${format}, ${ordered ? 'in order' : 'not in order'}`,
         Filter: filter !== undefined && <UserCode max={4_096}>{filter}</UserCode>,

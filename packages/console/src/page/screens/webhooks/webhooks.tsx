@@ -2,13 +2,13 @@ import type { GetData } from '../../api/client.ts'
 import { get } from '../../api/client.ts'
 import { useRoute } from '../../api/use-data.ts'
 import { usePages } from '../../api/use-pages.ts'
-import { ChannelLink, hasText, plural, UserText } from '../../components/values.tsx'
+import { hasText, plural, UserText } from '../../components/values.tsx'
 import { Empty, Page, Reading } from '../../components/page.tsx'
 import { Search } from '../../components/controls.tsx'
 import { Table } from '../../components/table.tsx'
 import { go, href } from '../../router/location.ts'
 import type { ScreenProps } from '../screens.ts'
-import { WebhookDialog, WebhookState } from './webhook-dialog.tsx'
+import { WebhookDialog, WebhookSource, WebhookState } from './webhook-dialog.tsx'
 
 type Listed = GetData<'/api/webhooks'>['items'][number]
 
@@ -53,7 +53,7 @@ export function Webhooks({ place }: ScreenProps) {
             },
             {
               title: 'Channel',
-              cell: ({ type, channel }) => <ChannelLink type={type} name={channel} />,
+              cell: ({ type, channel }) => <WebhookSource type={type} channel={channel} />,
             },
             { title: 'Owner', width: '11rem', wideOnly: true, text: 'owner' },
             { title: 'Format', width: '9rem', wideOnly: true, cell: ({ format }) => format },
