@@ -329,6 +329,64 @@ test('push - a server that starts again continues with the next event', async ()
   expect(endpoint.received.at(-1)?.headers).toMatchObject({ 'x-a2a-notification-token': 'kept' })
 })
 
+test('push - a configuration of a task that is over gets its last event', async () => {
+  const me = caller(await servePull())
+  const endpoint = await openReceiver()
+  const { id: taskId } = (await me.send(PULL)).result.task
+  await (await leased(me)).write(status('WORKING'), artifact('x'), status('COMPLETED'))
+  await me.call(PULL, 'CreateTaskPushNotificationConfig', { taskId, url: endpoint.url })
+  await until(async () => {
+    const { result } = await me.call(PULL, 'ListTaskPushNotificationConfigs', { taskId })
+    return result.configs.length === 0
+  })
+  expect(states(endpoint)).toEqual(['TASK_STATE_COMPLETED'])
+})
+
+test('push - a configuration that is created later begins with the next event', async () => {
+  const me = caller(await servePull())
+  const endpoint = await openReceiver()
+  const { id: taskId } = (await me.send(PULL)).result.task
+  const lessee = await leased(me)
+  await lessee.write(status('WORKING'))
+  await me.call(PULL, 'CreateTaskPushNotificationConfig', { taskId, url: endpoint.url })
+  await lessee.write(status('COMPLETED'))
+  await until(() => endpoint.received.length === 1)
+  expect(states(endpoint)).toEqual(['TASK_STATE_COMPLETED'])
+})
+
+test('push - a repeated message has one configuration, whose events are not repeated', async () => {
+  const me = caller(await servePull())
+  const endpoint = await openReceiver()
+  const taskPushNotificationConfig = { id: 'one', url: endpoint.url }
+  const configuration = { returnImmediately: true, taskPushNotificationConfig }
+  const first = await me.send(PULL, { configuration }, 'same')
+  await until(() => endpoint.received.length === 1)
+  const second = await me.send(PULL, { configuration }, 'same')
+  const { id: taskId } = second.result.task
+  expect(taskId).toBe(first.result.task.id)
+  await (await leased(me)).write(status('COMPLETED'))
+  await until(() => endpoint.received.length === 2)
+  await me.send(PULL, { configuration }, 'same')
+  const { result } = await me.call(PULL, 'ListTaskPushNotificationConfigs', { taskId })
+  expect(result.configs.length).toBeLessThanOrEqual(1)
+  expect(states(endpoint)).toEqual(['TASK_STATE_SUBMITTED', 'TASK_STATE_COMPLETED'])
+})
+
+test('push - a server stops while it waits for an agent that does not answer about a task', async () => {
+  const agent = await startAgent(({ method }, response) => {
+    if (method === 'SendMessage') plain(response, { task: task('WORKING') })
+  })
+  const server = await serve(settings(testFolder()))
+  await register(server.http.url, { agent_id: DURABLE, name: 'd', url: agent.url, a2a: { wire: '1.0', durable: true } })
+  const endpoint = await openReceiver()
+  const taskPushNotificationConfig = { url: endpoint.url }
+  await caller(server).send(DURABLE, { configuration: { returnImmediately: true, taskPushNotificationConfig } })
+  await until(() => agent.asked.some(({ method }) => method === 'GetTask'))
+  const begin = performance.now()
+  await server.close()
+  expect(performance.now() - begin).toBeLessThan(10_000)
+})
+
 test('push - a task has at most 10 configurations', async () => {
   const server = await servePull()
   const me = caller(server)

@@ -29,6 +29,15 @@ const POLL_MS = 5_000
 /** The longest time between two requests to continue a silent run, in ms. */
 const MAX_RESUME_MS = 300_000
 
+/** Returns the chunk after another one; chunks between them may have been removed. */
+async function nextChunk(log: RunLog, run: string, last: RunChunk | undefined): Promise<RunChunk | undefined> {
+  if (last === undefined) return log.first(run)
+  const next = await log.read(run, last.number + 1)
+  if (next !== undefined) return next
+  const first = await log.first(run)
+  return first !== undefined && first.number > last.number ? first : undefined
+}
+
 /**
  * Returns the chunks of a run, and waits for those that are still to be written. It ends after the last chunk, or at
  * once if the log has none. A run that its node has left is continued by another.
@@ -50,7 +59,7 @@ export async function* runChunks(
     for (let last: RunChunk | undefined; ;) {
       signal.throwIfAborted()
       news = Promise.withResolvers()
-      const chunk = last === undefined ? await log.first(run) : await log.read(run, last.number + 1)
+      const chunk = await nextChunk(log, run, last)
       if (chunk !== undefined) {
         yield chunk
         if (chunk.end) return

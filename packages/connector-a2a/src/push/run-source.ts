@@ -49,8 +49,13 @@ export const MAX_PER_CALLER = 1_000
 /** The pause between two looks for the next run of a task that waits for its caller, in ms. */
 const LOOK = { firstMs: 500, longestMs: 5_000 }
 
-/** The pause between two questions to an agent about a task whose events it does not stream, in ms. */
-const ASK = { firstMs: 1_000, longestMs: 30_000 }
+/** The pauses between two questions to an agent about a task, in ms: the longest if it answers, and if it does not. */
+const ASK_MS = 1_000
+const MAX_ASK_MS = 30_000
+const MAX_UNANSWERED_MS = 300_000
+
+/** The time for an agent to answer a question about a task, in ms. */
+const ANSWER_MS = 30_000
 
 /** The time after which an agent is asked about a task that waits, in ms: it may continue without its caller. */
 const WAITING_MS = 30_000
@@ -113,7 +118,13 @@ export class RunSource implements WebhookMessageSource {
     const { failure, status, whole } = await this.#parts.requests.request(
       agentId,
       requestFor(METHODS.resubscribe, taskId),
-      { caller: { clientId: owner, account }, streamId: run, log: { run, once: undefined }, wire: WIRE },
+      {
+        caller: { clientId: owner, account },
+        streamId: run,
+        log: { run, once: undefined },
+        wire: WIRE,
+        timeoutMs: ANSWER_MS,
+      },
     )
     return failure === undefined && whole !== true && status >= 200 && status < 300 ? run : undefined
   }
@@ -229,11 +240,16 @@ class FollowedTask {
           }
           if (this.#folded.phase === 'over') return false
         }
-        const { firstMs, longestMs } = ASK
-        askAt = performance.now() + Math.min(firstMs * 2 ** (asks++ - 1), longestMs)
+        askAt = performance.now() + this.#pauseAfter(news, asks++)
       }
       await pauseAfter(looks, { signal: this.#signal, backoff: LOOK })
     }
+  }
+
+  /** Returns the time until the agent is asked again, in ms. */
+  #pauseAfter(news: News, asks: number): number {
+    if (news !== undefined && this.#folded.phase === 'waiting') return WAITING_MS
+    return Math.min(ASK_MS * 2 ** (asks - 1), news === undefined ? MAX_UNANSWERED_MS : MAX_ASK_MS)
   }
 
   /** Asks the agent about the task; undefined if there is no answer now. */
@@ -242,7 +258,9 @@ class FollowedTask {
     const { account, owner: clientId } = this.#subscription
     try {
       const body = requestFor(METHODS.get, taskId)
-      const reply = await this.#parts.requests.request(agentId, body, { caller: { clientId, account }, wire: WIRE })
+      const caller = { clientId, account }
+      const options = { caller, wire: WIRE, timeoutMs: ANSWER_MS, signal: this.#signal }
+      const reply = await this.#parts.requests.request(agentId, body, options)
       const answer = reply.failure === undefined ? parsed(reply.body) : undefined
       if (!isObject(answer)) return undefined
       const { error, result } = answer
@@ -251,7 +269,7 @@ class FollowedTask {
       if (!isObject(task)) return undefined
       const { status } = task
       if (phaseOf(isObject(status) ? status['state'] : undefined) !== 'open') return { task }
-      const run = await this.#source.follow(this.#notes, this.#subscription)
+      const run = await until(this.#source.follow(this.#notes, this.#subscription), this.#signal)
       return run === undefined ? { task } : { run }
     } catch (error) {
       if (isBrokerError(error)) return undefined
@@ -304,11 +322,12 @@ class FollowedTask {
     }
   }
 
-  /** The digest of the parts of the task that change. */
+  /** The digest of the status, and of the sizes of the artifacts: it is made for each event. */
   get #digest(): string {
     const { artifacts, status } = this.#folded.task ?? {}
+    const sizes = Array.isArray(artifacts) ? artifacts.map(sizeOf) : []
     return createHash('sha256')
-      .update(JSON.stringify([status, artifacts]))
+      .update(JSON.stringify([status, sizes]))
       .digest('base64url')
       .slice(0, 22)
   }
@@ -338,6 +357,25 @@ function readPosition(text: string | undefined): PushPosition {
     sequence: typeof sequence === 'number' ? sequence : 0,
     after: typeof after === 'string' ? after : undefined,
     seen: typeof seen === 'string' ? seen : undefined,
+  }
+}
+
+function sizeOf(artifact: unknown): unknown {
+  if (!isObject(artifact)) return undefined
+  const { artifactId, parts } = artifact
+  return [artifactId, Array.isArray(parts) ? parts.length : 0]
+}
+
+/** Resolves as a promise does, or rejects with the reason of the signal. */
+async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const onAbort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'))
+  signal.addEventListener('abort', onAbort, { once: true })
+  try {
+    signal.throwIfAborted()
+    return await Promise.race([promise, aborted])
+  } finally {
+    signal.removeEventListener('abort', onAbort)
   }
 }
 
