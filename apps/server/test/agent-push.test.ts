@@ -53,7 +53,7 @@ function caller(server: RunningServer, headers: Headers = {}) {
   }
   return {
     call,
-    send: (agent: string, params: object = {}, messageId = crypto.randomUUID()): Promise<Rpc> =>
+    send: (agent: string, params: object = {}, messageId: string = crypto.randomUUID()): Promise<Rpc> =>
       call(agent, 'SendMessage', {
         message: { messageId, role: 'ROLE_USER', parts: [{ text: 'work' }] },
         configuration: { returnImmediately: true },
@@ -521,6 +521,28 @@ test('push - an agent without streams is asked until the task is over', async ()
   await me.send(DURABLE, { configuration: { returnImmediately: true, taskPushNotificationConfig } })
   await until(() => endpoint.received.length === 2)
   expect(states(endpoint)).toEqual(['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'])
+})
+
+test('push - a server that starts again follows the task of a stream that its stop has cut', async () => {
+  const agent = await startAgent(({ method }, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    response.write(event({ task: task('WORKING') }))
+    if (method === 'SubscribeToTask') response.end(update('COMPLETED'))
+  })
+  const folder = testFolder()
+  const open = () => serve(settings(folder, { store: { path: join(folder, 'store') } }))
+  const before = await open()
+  await register(before.http.url, { agent_id: DURABLE, name: 'd', url: agent.url, a2a: { wire: '1.0', durable: true } })
+  const endpoint = await openReceiver()
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] }
+  const configuration = { taskPushNotificationConfig: { url: endpoint.url } }
+  const cut = caller(before).stream(DURABLE, { message, configuration })
+  await until(() => endpoint.received.length === 1)
+  await before.close()
+  await cut.catch(() => {})
+  await open()
+  await until(() => states(endpoint).includes('TASK_STATE_COMPLETED'))
+  expect(states(endpoint).filter((state) => state === 'TASK_STATE_COMPLETED')).toHaveLength(1)
 })
 
 describe.skipIf(NATS_SERVER === undefined)('push notifications across nodes', () => {
