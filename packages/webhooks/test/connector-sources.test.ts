@@ -128,3 +128,16 @@ test('connector sources - an owner who may not have the messages any more gets n
   await until(() => receiver.received.length === 1)
   expect(receiver.bodies).toEqual(['a'])
 })
+
+test('connector sources - a refused message that is too large for a queue leaves its reason in the dead-letter queue', async () => {
+  const { webhooks, system } = await openBench({}, { maxMessageBytes: 4_096 })
+  const receiver = await openReceiver()
+  receiver.reply = (response, received) => answer(receiver.received.length === 1 ? 400 : 204)(response, received)
+  webhooks.registerSource(sourceOf(['x'.repeat(8_192), 'b']))
+  const { subscription } = await webhooks.create({ ...RUN, endpoint: receiver.url })
+  const [letter] = await system.queues.receive(subscription.deadLetterQueue, { waitMs: 20_000 })
+  expect(letter?.message.tags).toMatchObject({ webhook_status: '400', webhook_source: 'agent/task' })
+  expect(letter?.message.body.byteLength).toBe(0)
+  await until(() => webhooks.list().length === 0)
+  expect(receiver.bodies.at(-1)).toBe('b')
+})

@@ -50,8 +50,11 @@ export function testOptions(options: Partial<WebhookOptions> = {}): WebhookOptio
 }
 
 /** Opens webhooks over an embedded engine. All is gone when the test is over. */
-export async function openBench(options: Partial<WebhookOptions> = {}): Promise<Bench> {
-  const engine = await openEmbeddedEngine({ path: testFolder() })
+export async function openBench(
+  options: Partial<WebhookOptions> = {},
+  engineOptions: { readonly maxMessageBytes?: number } = {},
+): Promise<Bench> {
+  const engine = await openEmbeddedEngine({ path: testFolder(), ...engineOptions })
   const { system } = createBroker(engine)
   let webhooks = await openWebhooks(system, testOptions(options))
   onTestFinished(async () => {

@@ -19,9 +19,12 @@ export interface Failure {
   readonly attempts: number
 }
 
+const NOTHING = new Uint8Array(0)
+
 /**
  * Stores a message in the dead-letter queue of its subscription, with its tags and the reason. The answer is left out if
- * the message would be too large with it, and then all tags of the failure.
+ * the message would be too large with it, and then all tags of the failure. A message of a connector's source that is
+ * still too large leaves its reason alone.
  * @throws BrokerError QUEUE_FULL, ENGINE_UNAVAILABLE
  */
 export async function storeDeadLetter(system: BrokerHandle, id: string, item: Item, failure: Failure): Promise<void> {
@@ -36,12 +39,14 @@ export async function storeDeadLetter(system: BrokerHandle, id: string, item: It
     ...(failure.status === undefined ? {} : { webhook_status: String(failure.status) }),
   }
   const answer = failure.answer ? { webhook_answer: failure.answer } : {}
-  for (const more of [{ ...reason, ...answer }, reason, {}]) {
+  const { body, metadata } = message
+  const letters = [{ ...reason, ...answer }, reason, {}].map((more) => ({ body, metadata, tags: { ...tags, ...more } }))
+  // A message of a connector's source may be larger than those of channels.
+  if (item.position !== undefined) letters.push({ body: NOTHING, metadata: '', tags: reason })
+  for (const letter of letters) {
     try {
       await system.queues.send(deadLetterQueueOf(id), {
-        body: message.body,
-        metadata: message.metadata,
-        tags: { ...tags, ...more },
+        ...letter,
         deduplicationKey: `${id} ${item.name}`,
       })
       return
