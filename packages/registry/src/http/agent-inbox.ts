@@ -18,7 +18,7 @@ export interface InboxLeaseOptions {
 export interface InboxEventsInput {
   /** The receipt of the lease. */
   readonly receipt: string
-  /** The number of events of the run that were accepted before these, so that a repeated call changes nothing. */
+  /** The number of events of this delivery that were accepted before these, so that a repeated call changes nothing. */
   readonly offset: number
   /** StreamResponses of A2A 1.0; none only extends the lease. */
   readonly events: readonly JsonObject[]
@@ -28,7 +28,7 @@ export interface InboxEventsInput {
 
 /** The result of {@link AgentInbox.events}. */
 export interface InboxEventsResult {
-  /** The number of events of the run that are accepted now. */
+  /** The number of events of this delivery that are accepted now. */
   readonly accepted: number
   /** `true` if a caller has canceled the task. */
   readonly cancelRequested: boolean

@@ -156,7 +156,10 @@ export const INBOX_ROUTES: readonly DocumentedRoute[] = [
     {
       description: 'The state of the lease.',
       schema: Type.Object({
-        accepted: Type.Integer({ minimum: 0, description: 'The number of events of the task that are accepted now.' }),
+        accepted: Type.Integer({
+          minimum: 0,
+          description: 'The number of events of this delivery that are accepted now.',
+        }),
         cancel_requested: Type.Boolean({
           description: 'True if the task was canceled: stop, and send its last event.',
         }),

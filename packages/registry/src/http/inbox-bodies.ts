@@ -43,7 +43,7 @@ export const EventsBodySchema = Type.Object(
     offset: whole(
       0,
       Number.MAX_SAFE_INTEGER,
-      'The number of events of the task that were accepted before these. A repeated call changes nothing.',
+      'The number of events of this delivery that were accepted before these; each delivery begins at 0. A repeated call changes nothing.',
     ),
     events: Type.Array(Type.Unsafe<JsonObject>({ type: 'object' }), {
       description: 'StreamResponses of A2A 1.0. An empty array only extends the lease.',

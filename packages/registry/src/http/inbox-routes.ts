@@ -73,8 +73,11 @@ const events: RegistryRoute = {
   method: 'POST',
   body: 'inbox',
   async run(call) {
+    const { registry, request, identity, agentId } = call
     const { card, inbox } = await inboxOf(call)
     const { receipt, offset, events: given, lease_seconds: seconds } = readEventsBody(call.body)
+    // An agent that works on a request for long leases no other one meanwhile.
+    await registry.heartbeat(agentId, callerOf(request, identity))
     const time = seconds === undefined ? {} : { leaseMs: seconds * 1000 }
     const result = await inbox.events(card, { receipt, offset, events: given, ...time })
     return {
