@@ -2,9 +2,10 @@
 export const CLIENT_ERRORS = {
   ARGUMENT_INVALID: 'an argument of a function of the client is invalid',
   AGENT_ERROR: 'the agent, or the gateway, answered with an error that has no name; `details.code` is its number',
+  CANCELED: 'a caller canceled the task of an agent: the reason of the signal of its handler',
   CLOSED: 'the client is closed',
   DATA_INVALID: 'the data does not match the schema; `problems` lists each difference',
-  LEASE_LOST: 'the lease of a message ended before the message was settled',
+  LEASE_LOST: 'the lease of a message or request ended before it was settled',
   NOT_FOUND: 'the server has no such path: its connector is off, or no Signalbox server is at the URL',
   REQUEST_REJECTED: 'the responder rejected the command or query',
   RESPONSE_INVALID: 'the answer has another form than answers of Signalbox',

@@ -136,8 +136,7 @@ function agentReply(raw: Readonly<Record<string, unknown>>): AgentReply {
   ]
   const id = kind === 'task' ? asString(body['id']) : asString(body['taskId'])
   return {
-    text: parts.flatMap((part) => asString(part['text']) ?? []).join('\n'),
-    data: parts.flatMap((part) => contentsOf(part)),
+    ...contentOf(parts),
     contextId: asString(body['contextId']),
     taskId: id === '' ? undefined : id,
     state: asString(status['state'])
@@ -150,7 +149,16 @@ function agentReply(raw: Readonly<Record<string, unknown>>): AgentReply {
 
 type Part = Readonly<Record<string, unknown>>
 
-function partsOf(value: unknown): readonly Part[] {
+/** Returns the texts of parts, a line each, and their other contents. */
+export function contentOf(parts: readonly Part[]): Pick<AgentReply, 'text' | 'data'> {
+  return {
+    text: parts.flatMap((part) => asString(part['text']) ?? []).join('\n'),
+    data: parts.flatMap((part) => contentsOf(part)),
+  }
+}
+
+/** Returns the parts of a message or an artifact. */
+export function partsOf(value: unknown): readonly Part[] {
   return isObject(value) ? listOf(value['parts']).filter(isObject) : []
 }
 

@@ -1,17 +1,25 @@
 import type { ClientContext, ErrorListener, Running } from '../client-context.ts'
 import { callSignal } from '../client-context.ts'
 import { isObject, parsed, asString } from '../cloud-event.ts'
-import { SignalboxError } from '../errors.ts'
 import type { Duration } from '../time.ts'
 import { milliseconds, pause } from '../time.ts'
+import type { WorkerPool } from '../work/worker-pool.ts'
 import { Agent } from './agent.ts'
 import { registryFailure } from './agent-failure.ts'
+import type { AgentHandler, AgentWorkOptions } from './agent-work.ts'
+import { workForAgent } from './agent-work.ts'
+import { isCode, registryCall } from './registry-calls.ts'
 
 /** The agents of the server: `agents('echo').send('hi')` calls one. */
 export interface Agents {
   (id: string): Agent
   /** Registers an agent, and keeps it registered until it is closed. */
   serve(options: ServeAgentOptions): Promise<ServedAgent>
+  /**
+   * Works on the requests of a pull agent: leases them, renews the leases, and sends what the handler yields or returns.
+   * The agent stays registered when the pool ends, so that requests wait for the next one.
+   */
+  work(id: string, handler: AgentHandler, options?: AgentWorkOptions): WorkerPool
   /** Returns the cards of all agents, or of those with one of the tags among their skills. */
   list(options?: {
     readonly skillTags?: readonly string[] | undefined
@@ -22,6 +30,8 @@ export interface Agents {
 export function agentsOf(context: ClientContext): Agents {
   return Object.assign((id: string) => new Agent(context, id), {
     serve: (options: ServeAgentOptions) => ServedAgent.start(context, options),
+    work: (id: string, handler: AgentHandler, options: AgentWorkOptions = {}) =>
+      workForAgent(context, id, handler, options),
     async list({
       skillTags,
       signal,
@@ -124,11 +134,11 @@ export class ServedAgent implements Running, AsyncDisposable {
       await pause(heartbeatMs, signal)
       if (signal.aborted) break
       try {
-        await registryCall(this.#context, 'heartbeat', this.#name, signal).catch((error: unknown) => {
+        await registryCall(this.#context, 'heartbeat', this.#name, { signal }).catch((error: unknown) => {
           // Without an instance, another server has replaced this one.
           const isLost = this.#instance !== undefined && isCode(error, 'INSTANCE_NOT_FOUND')
           if (!isLost && !isCode(error, 'AGENT_NOT_FOUND')) throw error
-          return registryCall(this.#context, 'register', this.#card, signal)
+          return registryCall(this.#context, 'register', this.#card, { signal })
         })
       } catch (error) {
         if (signal.aborted) break
@@ -146,19 +156,4 @@ export class ServedAgent implements Running, AsyncDisposable {
 
 function cardOf({ id, url, card, instance }: ServeAgentOptions): object {
   return { name: id, ...card, agent_id: id, url, instance_id: instance }
-}
-
-function isCode(error: unknown, code: string): boolean {
-  return error instanceof SignalboxError && error.code === code
-}
-
-async function registryCall(
-  { transport }: ClientContext,
-  name: 'register' | 'heartbeat' | 'deregister',
-  body: object,
-  signal?: AbortSignal,
-): Promise<void> {
-  const headers = { 'Content-Type': 'application/json' }
-  const call = { method: 'POST', path: `/agents/${name}`, headers, body: JSON.stringify(body), signal } as const
-  await transport.call({ ...call, repeatable: true }, registryFailure)
 }

@@ -7,10 +7,11 @@ import { storeMessage } from '../send.ts'
 import type { Duration } from '../time.ts'
 import { milliseconds, wholeSeconds } from '../time.ts'
 import type { TypedChannel } from '../typed-channel.ts'
+import type { WorkerPool, WorkOptions } from '../work/worker-pool.ts'
 import type { Delivery, LeasedMessage, QueueMessage } from './lease.ts'
 import { Lease, MAX_LEASE_SECONDS, receiveMessages } from './lease.ts'
-import type { WorkHandler, WorkOptions } from './worker.ts'
-import { WorkerPool } from './worker.ts'
+import type { WorkHandler } from './worker.ts'
+import { workOnQueue } from './worker.ts'
 
 export interface QueueSendOptions extends MessageOptions {
   /** The time until the message can be received, in whole seconds. @default 0 */
@@ -67,12 +68,12 @@ export class Queue<Output = unknown, Input = Output> {
   }
 
   /** Works on the messages: leases, renews, acknowledges after the handler, and rejects if it throws. */
-  work(handler: WorkHandler<Output>): WorkerPool<Output>
-  work(options: WorkOptions, handler: WorkHandler<Output>): WorkerPool<Output>
-  work(first: WorkOptions | WorkHandler<Output>, second?: WorkHandler<Output>): WorkerPool<Output> {
+  work(handler: WorkHandler<Output>): WorkerPool
+  work(options: WorkOptions, handler: WorkHandler<Output>): WorkerPool
+  work(first: WorkOptions | WorkHandler<Output>, second?: WorkHandler<Output>): WorkerPool {
     const [options, handler] = typeof first === 'function' ? [{}, first] : [first, second]
     if (handler === undefined) throw argumentError('handler', handler, 'a function')
-    return new WorkerPool(this.#channel.context, this.#channel.name, this.#channel.decode, options, handler)
+    return workOnQueue(this.#channel.context, this.#channel.name, this.#channel.decode, options, handler)
   }
 
   /**

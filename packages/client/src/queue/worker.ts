@@ -1,27 +1,12 @@
-import type { ClientContext, ErrorListener, Running } from '../client-context.ts'
-import { argumentError, SignalboxError } from '../errors.ts'
-import type { Duration } from '../time.ts'
-import { backoff, milliseconds, pause, wholeSeconds } from '../time.ts'
+import type { ClientContext, ErrorListener } from '../client-context.ts'
+import { SignalboxError } from '../errors.ts'
+import { pause, wholeSeconds } from '../time.ts'
 import type { Transport } from '../transport.ts'
-import { isRetryable } from '../transport.ts'
 import type { Decode } from '../typed-channel.ts'
+import type { PoolItem, WorkOptions } from '../work/worker-pool.ts'
+import { delayOf, WorkerPool } from '../work/worker-pool.ts'
 import type { Delivery, QueueMessage } from './lease.ts'
 import { Lease, MAX_LEASE_SECONDS, receiveMessages } from './lease.ts'
-
-export interface WorkOptions {
-  /** Messages that are worked on at the same time, 1 to 1,000. @default 1 */
-  readonly concurrency?: number | undefined
-  /** The lease of a message, 1 s to 12 h. It is renewed while the handler runs. @default '30s' */
-  readonly lease?: Duration | undefined
-  /** The time until a failed message can be received again, by its number of receives. @default 1 s, doubled each time, at most 5 min */
-  readonly backoff?: ((receives: number) => Duration) | undefined
-  /** The time that `drain` waits if the signal or the client ends the pool. @default '25s' */
-  readonly drainTimeout?: Duration | undefined
-  /** Drains the pool. */
-  readonly signal?: AbortSignal | undefined
-  /** Receives errors of the handler and of the connection, both of which are tried again. @default the client's */
-  readonly onError?: ErrorListener | undefined
-}
 
 /** The context of a message that a handler works on. */
 export interface Work<T = unknown> extends QueueMessage<T> {
@@ -31,163 +16,30 @@ export interface Work<T = unknown> extends QueueMessage<T> {
 
 export type WorkHandler<T> = (data: T, work: Work<T>) => unknown
 
-/** The longest time between two attempts of a failed message without options, in ms. */
-const MAX_DELAY_MS = 300_000
-
 /** Seconds that an empty queue is asked for. */
 const WAIT_SECONDS = 20
 
-/** Workers on a queue. They run until they are drained. */
-export class WorkerPool<T = unknown> implements Running, AsyncDisposable {
-  /** Resolves when the pool has ended; rejects with an error that no other attempt can cure, such as FORBIDDEN. */
-  readonly closed: Promise<void>
-  readonly #context: ClientContext
-  readonly #channel: string
-  readonly #decode: Decode<T>
-  readonly #handler: WorkHandler<T>
-  readonly #concurrency: number
-  readonly #leaseSeconds: number
-  readonly #delayMs: (receives: number) => number
-  readonly #drainTimeout: Duration
-  readonly #onError: ErrorListener
-  readonly #stop = new AbortController()
-  readonly #items = new Map<WorkItem<T>, Promise<void>>()
-  #wake: (() => void) | undefined
-
-  /** @internal */
-  constructor(
-    context: ClientContext,
-    channel: string,
-    decode: Decode<T>,
-    options: WorkOptions,
-    handler: WorkHandler<T>,
-  ) {
-    const { concurrency = 1, lease = '30s', backoff: delay = standardDelay, signal } = options
-    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1000) {
-      throw argumentError('concurrency', concurrency, 'a whole number from 1 to 1000')
-    }
-    this.#context = context
-    this.#channel = channel
-    this.#decode = decode
-    this.#handler = handler
-    this.#concurrency = concurrency
-    this.#leaseSeconds = wholeSeconds('lease', lease, 1, MAX_LEASE_SECONDS)
-    this.#delayMs = (receives) => Math.min(milliseconds('backoff', delay(receives)), MAX_LEASE_SECONDS * 1000)
-    this.#drainTimeout = options.drainTimeout ?? '25s'
-    this.#onError = options.onError ?? context.onError
-    milliseconds('drainTimeout', this.#drainTimeout)
-    const drain = (): void => void this.drain()
-    signal?.addEventListener('abort', drain, { once: true })
-    context.running.add(this)
-    this.closed = this.#run(signal).finally(() => {
-      signal?.removeEventListener('abort', drain)
-      context.running.delete(this)
-    })
-    // The error is reported to the listener as well, so a caller need not wait for the promise.
-    this.closed.catch(this.#onError)
-  }
-
-  /** The number of messages that handlers work on. */
-  get active(): number {
-    return this.#items.size
-  }
-
-  /**
-   * Receives no more messages, and waits for the handlers. After the time-out their signals abort, and their messages
-   * return to the queue. Idempotent.
-   * @param timeout The longest time to wait. Default: `drainTimeout`
-   * @returns The number of messages that were returned to the queue
-   */
-  async drain(timeout: Duration = this.#drainTimeout): Promise<number> {
-    const timeoutMs = milliseconds('timeout', timeout)
-    this.#stop.abort()
-    this.#wake?.()
-    const ended = new AbortController()
-    const idle = this.closed.catch(() => {}).then(() => ended.abort())
-    await pause(timeoutMs, ended.signal)
-    const left = [...this.#items.keys()]
-    await Promise.all(left.map((item) => item.release()))
-    await idle
-    return left.length
-  }
-
-  /** Drains the pool. */
-  async close(): Promise<void> {
-    await this.drain()
-    await this.closed.catch(() => {})
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close()
-  }
-
-  async #run(signal: AbortSignal | undefined): Promise<void> {
-    if (signal?.aborted === true) this.#stop.abort()
-    for (let failures = 0; !this.#stop.signal.aborted;) {
-      const free = this.#concurrency - this.#items.size
-      if (free === 0) {
-        await new Promise<void>((resolve) => (this.#wake = resolve))
-        continue
-      }
-      try {
-        const deliveries = await this.#receive(free)
-        failures = 0
-        if (this.#stop.signal.aborted) await this.#returnDeliveries(deliveries)
-        else for (const delivery of deliveries) this.#start(delivery)
-      } catch (error) {
-        if (this.#stop.signal.aborted) break
-        if (!(error instanceof SignalboxError) || !isRetryable(error, true)) throw error
-        this.#onError(error)
-        await pause(backoff(failures++, error.retryAfterMs), this.#stop.signal)
-      }
-    }
-    await Promise.all(this.#items.values())
-  }
-
-  #receive(max: number): Promise<readonly Delivery[]> {
-    return receiveMessages(this.#context, {
-      channel: this.#channel,
-      max,
-      waitSeconds: WAIT_SECONDS,
-      leaseSeconds: this.#leaseSeconds,
-      signal: this.#stop.signal,
-    })
-  }
-
-  /** Returns messages to the queue that arrived while the pool was drained. */
-  async #returnDeliveries(deliveries: readonly Delivery[]): Promise<void> {
-    await Promise.all(deliveries.map(({ receipt }) => new Lease(this.#context.transport, receipt).nack(0)))
-  }
-
-  #start(delivery: Delivery): void {
-    const item = new WorkItem<T>(delivery, {
-      transport: this.#context.transport,
-      leaseMs: this.#leaseSeconds * 1000,
-      delayMs: this.#delayMs,
-      decode: this.#decode,
-      handler: this.#handler,
-      onError: this.#onError,
-    })
-    const alike = [...this.#items].filter(([other]) => other.resembles(delivery))
-    // A handler that ignores its signal must not keep the pool from ending.
-    const done = Promise.race([item.run(endOfLost(alike)), item.released]).finally(() => {
-      this.#items.delete(item)
-      this.#wake?.()
-    })
-    this.#items.set(item, done)
-  }
+/** Starts workers on a queue. */
+export function workOnQueue<T>(
+  context: ClientContext,
+  channel: string,
+  decode: Decode<T>,
+  options: WorkOptions,
+  handler: WorkHandler<T>,
+): WorkerPool {
+  const { transport } = context
+  const { lease = '30s', onError = context.onError } = options
+  const leaseSeconds = wholeSeconds('lease', lease, 1, MAX_LEASE_SECONDS)
+  const delayMs = delayOf(options, MAX_LEASE_SECONDS)
+  const item = { transport, leaseMs: leaseSeconds * 1000, delayMs, decode, handler, onError }
+  return new WorkerPool(context, options, async (max, signal) => {
+    const call = { channel, max, waitSeconds: WAIT_SECONDS, leaseSeconds, signal }
+    const deliveries = await receiveMessages(context, call)
+    return deliveries.map((delivery) => new WorkItem<T>(delivery, item))
+  })
 }
 
-function standardDelay(receives: number): number {
-  return Math.min(MAX_DELAY_MS, 1000 * 2 ** (Math.min(receives, 20) - 1))
-}
-
-/** Resolves when those handlers have ended whose messages were delivered again, so that none is worked on twice at a time. */
-async function endOfLost<T>(items: readonly (readonly [WorkItem<T>, Promise<void>])[]): Promise<void> {
-  await Promise.all(items.map(async ([item, done]) => ((await item.isLost()) ? done : undefined)))
-}
-
-export interface WorkItemOptions<T> {
+interface WorkItemOptions<T> {
   readonly transport: Transport
   readonly leaseMs: number
   readonly delayMs: (receives: number) => number
@@ -197,8 +49,8 @@ export interface WorkItemOptions<T> {
 }
 
 /** A message that a handler works on: its lease is renewed, and it is settled with the handler's result. */
-export class WorkItem<T> {
-  /** Resolves when the message was returned to its queue before the handler ended. */
+class WorkItem<T> implements PoolItem {
+  readonly key: string
   readonly released: Promise<void>
   readonly #delivery: Delivery
   readonly #options: WorkItemOptions<T>
@@ -208,6 +60,8 @@ export class WorkItem<T> {
   readonly #returned = new AbortController()
 
   constructor(delivery: Delivery, options: WorkItemOptions<T>) {
+    const { id, source } = delivery.message
+    this.key = JSON.stringify([source, id])
     this.#delivery = delivery
     this.#options = options
     this.#lease = new Lease(options.transport, delivery.receipt)
@@ -216,16 +70,7 @@ export class WorkItem<T> {
     })
   }
 
-  /** Returns `true` if another delivery may be of the same message: senders need not give each message its own id. */
-  resembles({ message }: Delivery): boolean {
-    return this.#delivery.message.id === message.id && this.#delivery.message.source === message.source
-  }
-
-  /**
-   * Renews the lease at once. Aborts the handler's signal if it is lost: a server that was killed has forgotten its
-   * leases, and delivers again what is still worked on. Never rejects.
-   * @returns `true` if the lease is lost
-   */
+  /** A server that was killed has forgotten its leases, and delivers again what is still worked on. */
   async isLost(): Promise<boolean> {
     if (this.#lost.signal.aborted) return true
     const leased = await this.#lease.extend(this.#options.leaseMs).catch(() => false)
@@ -240,10 +85,6 @@ export class WorkItem<T> {
     this.#report(error)
   }
 
-  /**
-   * Runs the handler and settles the message. Never rejects.
-   * @param before The handler starts when this promise has resolved
-   */
   async run(before?: Promise<void>): Promise<void> {
     const { decode, handler } = this.#options
     const { message, receives } = this.#delivery
@@ -276,7 +117,6 @@ export class WorkItem<T> {
     }
   }
 
-  /** Aborts the handler's signal, and returns the message to its queue. Never rejects. */
   async release(): Promise<void> {
     if (this.#lost.signal.aborted) {
       this.#returned.abort()
