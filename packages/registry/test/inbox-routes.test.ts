@@ -126,6 +126,14 @@ test('inbox routes - a lease counts as a heartbeat, also for an agent that was p
   expect(inbox.calls).toEqual([['lease', 'puller', undefined, { max: 1, waitMs: 0, leaseMs: 60_000 }]])
 })
 
+test('inbox routes - events count as a heartbeat', async () => {
+  const { call, registry } = await openServer({ inbox: new TestInbox() }, { agentTtlSeconds: 0.5 })
+  await call('POST /agents/register', pullCard('puller'))
+  await until(() => registry.get('puller')?.offline === true)
+  expect((await call('POST /agents/puller/inbox/events', BODIES.events)).status).toBe(200)
+  expect(registry.get('puller')?.offline).toBeUndefined()
+})
+
 test('inbox routes - only the owner and an Admin may call them', async () => {
   const { call } = await openServer({ inbox: new TestInbox(), authenticator })
   await call('POST /agents/register', pullCard('puller'), as('alice'))
