@@ -15,7 +15,8 @@ const MEMBERS = [
 ] as const
 
 /**
- * Returns an event of a lessee with the ids of its task, which it need not repeat.
+ * Returns an event of a lessee with the ids of its task, which it need not repeat. A message completes the task: its
+ * caller has the task already, and would wait for its end.
  * @param name The name of the event, for the error
  * @throws InboxError EVENT_INVALID for an event of another task, or one that is no StreamResponse of A2A 1.0
  */
@@ -39,7 +40,9 @@ export function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, 
     if (error instanceof UntranslatableError) throw invalid(`${name}: ${error.message}`)
     throw error
   }
-  return result
+  if (member !== 'message') return result
+  const status = { state: 'TASK_STATE_COMPLETED', timestamp: new Date().toISOString(), message: complete }
+  return { statusUpdate: { taskId: run, contextId, status } }
 }
 
 function ofAgent({ role = 'ROLE_AGENT' }: JsonObject): JsonObject {

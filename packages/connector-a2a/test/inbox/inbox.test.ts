@@ -228,12 +228,24 @@ describe('agents that fetch their requests', () => {
     expect(rpc(await ask(host, 'GetTask', { id: taskId })).result.artifacts).toBeUndefined()
   })
 
+  test('inbox - a message of the lessee completes the task, for its caller and for everyone who reads it', async () => {
+    const pull = await openPull()
+    const { host, inbox, card } = pull
+    const { id } = rpc(await host.post(PULL, send('hello', 'm1'), V10)).result.task
+    const { receipt } = await lease(pull)
+    const events = [{ message: { messageId: 'a', parts: [{ text: 'hi' }] } }]
+    await inbox.events(card(), { receipt, offset: 0, events })
+    const done = { state: 'TASK_STATE_COMPLETED', message: { role: 'ROLE_AGENT', parts: [{ text: 'hi' }] } }
+    expect(rpc(await ask(host, 'GetTask', { id })).result.status).toMatchObject(done)
+    expect(rpc(await host.post(PULL, send('hello', 'm1'), V10)).result.task.status).toMatchObject(done)
+  })
+
   test('inbox - a lease that ended goes to the next lessee; the late events of the first are refused', async () => {
     const pull = await openPull()
     const { host, inbox, card } = pull
     await host.post(PULL, send('hello', 'm1'), V10)
-    const first = await lease(pull, 0, 50)
-    await inbox.events(card(), { receipt: first.receipt, offset: 0, events: [artifact('old')], leaseMs: 50 })
+    const first = await lease(pull, 0, 500)
+    await inbox.events(card(), { receipt: first.receipt, offset: 0, events: [artifact('old')], leaseMs: 500 })
     const second = await lease(pull)
     expect(second).toMatchObject({ taskId: first.taskId, attempt: 2 })
     await expect(
