@@ -1,3 +1,4 @@
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import { checkBroker, checkParts } from '@signalbox/broker-core/internal'
 import type { Connector } from '@signalbox/http-kit'
 import type { AgentInbox } from '@signalbox/registry'
@@ -31,6 +32,8 @@ export interface A2aConnector extends Connector {
   readonly runCounts: RunCounts
   /** Returns the number of these calls in progress on this node. */
   runsInProgress(): number
+  /** The agents, for `agents` of `mcpConnector`. */
+  readonly directory: AgentDirectory
   /** Calls agents for operators. */
   readonly calls: OperatorCalls
 }
@@ -79,6 +82,7 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
       inboxes: endpoint.inboxes,
       runCounts: endpoint.counts,
       runsInProgress: () => endpoint.runsInProgress,
+      directory: endpoint.directory,
       calls: endpoint.gateway.operatorCalls,
     },
     endpoint,

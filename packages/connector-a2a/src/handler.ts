@@ -2,6 +2,7 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import { JSON_RPC_CODES, JsonRpcError, Surface } from '@signalbox/http-kit'
 import type {
   Call,
@@ -27,6 +28,7 @@ import { AgentConnections, isAgentId } from '@signalbox/registry'
 import { A2aExchange } from './a2a-exchange.ts'
 import { KEY_SET_PATH } from './cards/card-keys.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
+import { gatewayDirectory } from './gateway/agent-directory.ts'
 import { OWN_STREAM } from './gateway/call-protocol.ts'
 import { assertCallable, methodLabel, readCall, streamRequest } from './gateway/call.ts'
 import type { Call as AgentCall } from './gateway/call.ts'
@@ -91,6 +93,7 @@ export class A2aEndpoint {
   /** The inboxes of agents for operators; undefined without a log. */
   readonly inboxes: AgentInboxes | undefined
   readonly counts: RunCounts
+  readonly directory: AgentDirectory
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
@@ -179,24 +182,15 @@ export class A2aEndpoint {
         maxEventBytes,
         failed,
       })
+    const isLeft = (run: string): boolean => runs?.isLeft(run) === true
+    const logged = log && new LoggedCalls({ system, log, registry, requests, streamLimits, isLeft, failed, counters })
+    this.directory = gatewayDirectory(registry, requests, { logged, inbox: this.inbox })
     this.gateway = new Gateway({
       broker,
       system,
       registry,
       requests,
-      logged:
-        log &&
-        runs &&
-        new LoggedCalls({
-          system,
-          log,
-          registry,
-          requests,
-          streamLimits,
-          isLeft: (run) => runs.isLeft(run),
-          failed,
-          counters,
-        }),
+      logged,
       push: this.#push,
       streamLimits,
       pipe: { idleMs, keepAliveMs: options.keepAliveMs },

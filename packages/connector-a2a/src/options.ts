@@ -233,4 +233,4 @@ function packageVersion(): string {
 }
 
 /** The methods of the agent registry that the gateway uses. */
-export type AgentLookup = Pick<AgentRegistry, 'authorization' | 'find' | 'get' | 'list' | 'onChange'>
+export type AgentLookup = Pick<AgentRegistry, 'authorization' | 'find' | 'get' | 'heartbeat' | 'list' | 'onChange'>

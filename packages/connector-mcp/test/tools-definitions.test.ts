@@ -76,6 +76,7 @@ const TABLES: Record<string, Record<string, object>> = {
     message: { type: 'string', required: true },
     blocking: { type: 'boolean', required: false, default: true },
     context_id: { type: 'string', required: false },
+    message_id: { type: 'string', required: false },
     timeout_seconds: { type: 'integer', required: false, minimum: 1 },
   },
   agent_query: {

@@ -49,7 +49,7 @@ class TestInbox implements AgentInbox {
   async events(...[found, input]: Parameters<AgentInbox['events']>): ReturnType<AgentInbox['events']> {
     this.calls.push(['events', found.agent_id, input])
     if (this.error !== undefined) throw this.error
-    const accepted = input.offset + input.events.length
+    const accepted = (input.offset ?? 0) + input.events.length
     return { accepted, cancelRequested: false, leaseUntil: ITEM.leaseUntil }
   }
 

@@ -67,7 +67,7 @@ export const AGENT_TOOLS: readonly KnownTool[] = [
     name: 'agent_send',
     action: 'call',
     scope: 'signalbox:agents',
-    args: { agent_id: 'echo', message: 'hi', blocking: true, context_id: 'x', timeout_seconds: 1 },
+    args: { agent_id: 'echo', message: 'hi', blocking: true, context_id: 'x', message_id: 'm', timeout_seconds: 1 },
   },
   {
     name: 'agent_query',

@@ -1,6 +1,7 @@
 import type { Broker, BrokerHandle } from '@signalbox/broker-core'
+import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { PushSubscriptions as AgentPushSubscriptions, CardKeys } from '@signalbox/connector-a2a'
-import { agentDirectory, NO_CARD_KEYS } from '@signalbox/connector-a2a'
+import { NO_CARD_KEYS } from '@signalbox/connector-a2a'
 import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { ceConnector } from '@signalbox/connector-cloudevents'
 import type { McpEvents, TaskOptions } from '@signalbox/connector-mcp'
@@ -107,26 +108,10 @@ function frontPage({ mcp, ce }: Config['connectors'], agents: boolean): FrontPag
 }
 
 /** Creates the connectors, and adds each to the list. */
-function addConnectors(
-  router: Router,
-  connectors: Connector[],
-  {
-    config,
-    broker,
-    system,
-    agents,
-    tasks,
-    events,
-    push,
-    agentPush,
-    authenticator,
-    cardKeys = NO_CARD_KEYS,
-    frontDoor = {},
-    operations,
-    metrics,
-    log,
-  }: SharedOptions,
-): void {
+function addConnectors(router: Router, connectors: Connector[], options: SharedOptions): void {
+  const { config, broker, system, agents, tasks, events, push } = options
+  const { authenticator, frontDoor = {}, operations, metrics, log } = options
+  const directory = agents && addAgents(router, connectors, agents, options)
   const oauth = oauthOptions(config)
   const { ce, mcp } = config.connectors
   if (mcp.enable) {
@@ -146,7 +131,7 @@ function addConnectors(
       card: serverCard(config.publicUrl),
       stateKey: brokerStateKey(system),
       oauth,
-      agents: agents && agentDirectory(agents.registry, agents.requests),
+      agents: directory,
       tasks,
       events,
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },
@@ -192,25 +177,24 @@ function addConnectors(
     connectors.push(connector)
     router.add('/ce/', connector.handler, { refuses: true, decoded: true })
   }
-  if (agents !== undefined) {
-    const { gateway, routes } = agentRoutes(agents, {
-      config,
-      broker,
-      authenticator,
-      cardKeys,
-      frontDoor,
-      push: agentPush,
-      metrics,
-      log,
-    })
-    if (operations !== undefined) {
-      operations.streams = gateway.streams
-      operations.inboxes = gateway.inboxes
-      operations.calls = gateway.calls
-    }
-    connectors.push(gateway, routes)
-    for (const path of ['/a2a', CARD_PATH, KEY_SET_PATH]) router.add(path, gateway.handler)
-    router.add('/a2a/', gateway.handler, { refuses: true })
-    for (const path of ['/agents', '/agents/']) router.add(path, routes.handler)
+}
+
+/** Adds the connectors for agents. Returns the agents as other connectors use them. */
+function addAgents(
+  router: Router,
+  connectors: Connector[],
+  agents: Agents,
+  { agentPush, operations, ...options }: SharedOptions,
+): AgentDirectory {
+  const { gateway, routes } = agentRoutes(agents, { cardKeys: NO_CARD_KEYS, frontDoor: {}, ...options, push: agentPush })
+  if (operations !== undefined) {
+    operations.streams = gateway.streams
+    operations.inboxes = gateway.inboxes
+    operations.calls = gateway.calls
   }
+  connectors.push(gateway, routes)
+  for (const path of ['/a2a', CARD_PATH, KEY_SET_PATH]) router.add(path, gateway.handler)
+  router.add('/a2a/', gateway.handler, { refuses: true })
+  for (const path of ['/agents', '/agents/']) router.add(path, routes.handler)
+  return gateway.directory
 }

@@ -6,6 +6,10 @@ export type {
   AgentPage,
   AgentReply,
   AgentRequestOptions,
+  InboxLeases,
+  AgentInboxReceipt,
+  AgentInboxRequest,
+  AgentRefusal,
   AgentSkill,
   ReplyBudget,
 } from '../ports/agents.ts'

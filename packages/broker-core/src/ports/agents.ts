@@ -92,6 +92,73 @@ export interface AgentReply {
   readonly body: Uint8Array
 }
 
+/** The refusal of a call of {@link InboxLeases}, with a stable code. */
+export interface AgentRefusal {
+  readonly refused: string
+  readonly message: string
+}
+
+/** A request that an agent has leased from its inbox. */
+export interface AgentInboxRequest {
+  /** Names the lease in later calls. */
+  readonly receipt: string
+  readonly taskId: string
+  readonly contextId: string
+  /** The number of this delivery, from 1. */
+  readonly attempt: number
+  /** The end of the lease, in ms since the epoch. */
+  readonly leaseUntil: number
+  /** The verified ClientID of the caller of the agent. */
+  readonly callerId: string
+  /** A SendMessageRequest of A2A 1.0. */
+  readonly request: Readonly<Record<string, unknown>>
+}
+
+/** The state of a leased request after a reply. */
+export interface AgentInboxReceipt {
+  /** `true` if a caller has canceled the task. */
+  readonly cancelRequested: boolean
+  /** The end of the lease, in ms since the epoch. */
+  readonly leaseUntil: number
+}
+
+/**
+ * The inboxes of agents that fetch their requests. Only the owner of an agent and callers with the role Admin may use
+ * its inbox.
+ */
+export interface InboxLeases {
+  /** Leases the next request; `undefined` if none came in time. Counts as a heartbeat. */
+  take(
+    agentId: string,
+    options: {
+      readonly caller: Caller
+      /** The time to wait for a request, in ms. */
+      readonly waitMs: number
+      /** The time for which the request is leased, in ms. */
+      readonly leaseMs: number
+      /** Ends the wait. */
+      readonly signal: AbortSignal
+    },
+  ): Promise<AgentInboxRequest | AgentRefusal | undefined>
+  /** Adds events to the task of a leased request. An interrupted or final state settles the request. */
+  reply(
+    agentId: string,
+    options: {
+      readonly caller: Caller
+      readonly receipt: string
+      /** StreamResponses of A2A 1.0. */
+      readonly events: readonly Readonly<Record<string, unknown>>[]
+      /** The time for which the request is leased from now on, in ms. */
+      readonly leaseMs: number
+    },
+  ): Promise<AgentInboxReceipt | AgentRefusal>
+  /** Returns a leased request for another delivery. */
+  release(
+    agentId: string,
+    options: { readonly caller: Caller; readonly receipt: string },
+  ): Promise<AgentRefusal | undefined>
+}
+
 /**
  * The agent registry and gateway, as connectors use them. The implementation has access to the broker's own channels;
  * connectors have not.
@@ -106,7 +173,8 @@ export interface AgentDirectory {
   get(agentId: string): Promise<AgentCard | undefined>
   /**
    * Forwards one JSON-RPC request as a Query to a node that serves the agent. A request of A2A 0.3 or 1.0 is written
-   * in the version that the agent speaks; the answer is not changed. The Query's timeout is GatewayTimeoutBuffer (10 s)
+   * in the version that the agent speaks; the answer is not changed. A message to an agent with `a2a.durable` runs once
+   * for its `messageId`: a repeat gets the answer of the first. The Query's timeout is GatewayTimeoutBuffer (10 s)
    * longer than that of the agent.
    *
    * @throws BrokerError REQUEST_TIMEOUT or NO_SUBSCRIBER without an answer in time, ENGINE_UNAVAILABLE
@@ -119,4 +187,6 @@ export interface AgentDirectory {
       readonly method: string
     },
   ): Promise<AgentReply>
+  /** The inboxes of agents. @default agents have none */
+  readonly inboxes?: InboxLeases | undefined
 }

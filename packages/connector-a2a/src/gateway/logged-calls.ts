@@ -258,7 +258,7 @@ export class LoggedCalls {
   async #chunks(run: string, logged: LoggedCall, each: (chunk: RunChunk) => boolean): Promise<RunChunk> {
     const { system, log, requests } = this.#parts
     const { request } = logged
-    const deadline = performance.now() + (request.timeoutMs ?? requests.defaultTimeoutMs)
+    const deadline = performance.now() + requests.timeoutMs(request.timeoutMs)
     let news = Promise.withResolvers<void>()
     let heard = performance.now()
     let isLeft = this.#parts.isLeft(run)

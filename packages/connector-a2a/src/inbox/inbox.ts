@@ -232,7 +232,7 @@ export class Inbox implements AgentInbox {
 
   /** @inheritdoc */
   async events(card: AgentCard, input: InboxEventsInput): Promise<InboxEventsResult> {
-    const { events, offset, leaseMs = DEFAULT_LEASE_MS } = input
+    const { events, leaseMs = DEFAULT_LEASE_MS } = input
     const held = await this.#held(card, input.receipt)
     const { receipt, lease } = held
     let { state } = held
@@ -247,6 +247,7 @@ export class Inbox implements AgentInbox {
     }
     const last = await this.#options.log.last(state.run)
     const accepted = last?.delivery?.lease === lease ? last.delivery.accepted : 0
+    const { offset = accepted } = input
     if (offset > accepted) {
       throw new InboxError(
         'OFFSET_WRONG',

@@ -1,12 +1,10 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import type { AgentDirectory, AgentRequestOptions as AgentDirectoryOptions } from '@signalbox/broker-core/ports'
+import type { AgentRequestOptions as AgentDirectoryOptions } from '@signalbox/broker-core/ports'
 import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { hasRole } from '@signalbox/http-kit'
-import type { AgentRegistry } from '@signalbox/registry'
 
-import { a2aVersionOf } from '../wire/index.ts'
 import type { AgentQueryMode, LoggedRequest, WireRequest } from './agent-query.ts'
 import { agentChannel, encodeAgentQuery, LOG_CHANNEL, WIRE_CHANNEL } from './agent-query.ts'
 import type { AgentReply } from './agent-reply.ts'
@@ -54,6 +52,12 @@ export class AgentRequests {
     return this.#timeouts.defaultTimeoutMs
   }
 
+  /** Returns the time that an agent has to answer, in ms. @param given The time-out of the request */
+  timeoutMs(given: number | undefined): number {
+    const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
+    return Math.min(given ?? defaultTimeoutMs, maxTimeoutMs)
+  }
+
   /**
    * Sends a JSON-RPC request, unchanged, as a Query to `_AGENTS_.agents/{agent_id}`, or to {@link WIRE_CHANNEL} if it
    * has a `wire`. The Query waits {@link GATEWAY_TIMEOUT_BUFFER_MS} longer than the agent may take.
@@ -73,8 +77,7 @@ export class AgentRequests {
     } = options
     const short = options.hold?.refusesBody(Infinity)
     if (short !== undefined) return { ...refusedReply(short), unsent: true }
-    const { defaultTimeoutMs, maxTimeoutMs } = this.#timeouts
-    const timeoutMs = Math.min(options.timeoutMs ?? defaultTimeoutMs, maxTimeoutMs)
+    const timeoutMs = this.timeoutMs(options.timeoutMs)
     const mode: AgentQueryMode = streamId === undefined ? (acceptOnly ? 'accept' : 'call') : 'stream'
     const requestId = this.replies.expect()
     const query = encodeAgentQuery({
@@ -157,21 +160,5 @@ export class RepliesOnTheWay {
   end(id: string): void {
     this.#held.get(id)?.release()
     this.#held.delete(id)
-  }
-}
-
-/** Returns the registry and the gateway as other connectors use them. */
-export function agentDirectory(
-  registry: Pick<AgentRegistry, 'find' | 'list'>,
-  requests: AgentRequests,
-): AgentDirectory {
-  return {
-    list: async (page) => registry.list(page),
-    get: (agentId) => registry.find(agentId),
-    request(agentId, envelope, { method, ...options }) {
-      const version = a2aVersionOf(method)
-      const wire = version === undefined ? {} : { wire: { version, answer: 'agent' } as const }
-      return requests.request(agentId, envelope, { ...options, ...wire })
-    },
   }
 }

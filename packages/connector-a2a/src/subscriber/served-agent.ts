@@ -218,12 +218,22 @@ export class ServedAgent {
   /** Sends a request whose answer is kept, if it did not run before. It goes on when its caller leaves. */
   async #keep(request: AdmittedRequest, log: LoggedRequest): Promise<AgentReply> {
     const { runs, stopped } = this.#node
-    const { query } = request
-    const run = await (runs ?? missing()).begin(query, log)
+    const { mode, ...rest } = request.query
+    const run = await (runs ?? missing()).begin(request.query, log)
     if (!(run instanceof ServedRun)) return run
     const logged = { ...log, events: (wire: WireVersion) => run.writer.events(wire) }
+    // The answer is kept also if its caller does not wait for it.
+    const query: AgentQuery = { ...rest, mode: mode === 'accept' ? 'call' : mode, log: logged }
+    const reply = this.#admit({ ...request, query, run }, stopped)
+    const kept = this.#kept(reply, query, run)
+    if (mode !== 'accept' || !(reply instanceof Promise)) return kept
+    kept.catch((error: unknown) => this.#node.failed(error))
+    return ACCEPTED
+  }
+
+  async #kept(admitted: AgentReply | Promise<AgentReply>, query: AgentQuery, run: ServedRun): Promise<AgentReply> {
     try {
-      const reply = await this.#admit({ ...request, query: { ...query, log: logged }, run }, stopped)
+      const reply = await admitted
       if (!isOpened(query, reply)) {
         await run.answered({ agentId: this.#agentId, callerId: query.callerId }, query, reply)
       }

@@ -364,6 +364,7 @@ test('gateway - a card that cannot be shown, now or later, is a closed connectio
   const failures: unknown[] = []
   const found = {
     authorization: registry.authorization,
+    heartbeat: async () => {},
     list: () => [],
     onChange: () => () => {},
     get: (agentId: string) => (agentId === 'a1' ? UNPRINTABLE : undefined),

@@ -119,6 +119,14 @@ export function* agentOutcome(agentId: string, reply: AgentReply): Steps<ToolOut
         `AGENT_UNAVAILABLE: agent response too large: the reply of ${agent} is larger than CONNECTORSA2_A_AGENT_MAX_RESPONSE_BYTES. Ask for less data.`,
       )
     }
+    if (reply.failure === 'key_reused') {
+      return failure('MESSAGE_ID_REUSED: Another message has this message_id. Use a new one for each message.')
+    }
+    if (reply.failure === 'unknown') {
+      return failure(
+        `OUTCOME_UNKNOWN: The ${agent} may have processed the request, and its answer is lost. Check that before you send it again with another message_id.`,
+      )
+    }
     if (reply.failure === 'busy' && reply.unsent !== true) {
       return failure(
         `AGENT_UNAVAILABLE: The reply of ${agent} was refused: ${reply.error}. The agent may have processed the request: check that before you repeat it.`,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
+import { IDEMPOTENCY_KEY_FORM, isIdempotencyKey } from '@signalbox/broker-core/internal'
 import type { AgentDirectory } from '@signalbox/broker-core/ports'
 import type { JsonObject } from '@signalbox/http-kit'
 import type { ArgumentProblem } from '@signalbox/http-kit/internal'
@@ -33,6 +34,9 @@ export function agentSend(agents: AgentDirectory): Tool {
           }),
         ),
         context_id: Type.Optional(argument.text('contextId of a reply, to continue its conversation.')),
+        message_id: Type.Optional(
+          argument.text('To repeat a message, repeat its id: durable agents run it once.', { minLength: 1 }),
+        ),
         timeout_seconds: Type.Optional(
           Type.Integer({
             description: 'Seconds to wait for the reply; the server has a limit.',
@@ -52,12 +56,16 @@ export function agentSend(agents: AgentDirectory): Tool {
     needs: { action: 'call', patterns: ['agents'] },
     ownTimeout: true,
     onTask: agentTaskHandling(agents),
-    run({ agent_id, message, blocking = true, context_id, timeout_seconds }, context) {
+    rule: ({ message_id: given }) =>
+      given === undefined || isIdempotencyKey(given)
+        ? undefined
+        : { argument: 'message_id', given: shownValue(given), allowed: IDEMPOTENCY_KEY_FORM },
+    run({ agent_id, message, blocking = true, context_id, message_id, timeout_seconds }, context) {
       const params = {
         message: {
           kind: 'message',
           role: 'user',
-          messageId: randomUUID(),
+          messageId: message_id ?? randomUUID(),
           parts: [{ kind: 'text', text: message }],
           contextId: context_id,
         },

@@ -18,8 +18,11 @@ export interface InboxLeaseOptions {
 export interface InboxEventsInput {
   /** The receipt of the lease. */
   readonly receipt: string
-  /** The number of events of this delivery that were accepted before these, so that a repeated call changes nothing. */
-  readonly offset: number
+  /**
+   * The number of events of this delivery that were accepted before these, so that a repeated call changes nothing.
+   * @default the number of accepted events: a repeated call adds its events again
+   */
+  readonly offset?: number
   /** StreamResponses of A2A 1.0; none only extends the lease. */
   readonly events: readonly JsonObject[]
   /** The new time of the lease, in ms. @default the time of the lease */
