@@ -86,6 +86,11 @@ export interface McpConnectorOptions extends ConnectorOptions {
    * @default none
    */
   readonly responders?: BrokerHandle | undefined
+  /**
+   * `true` adds the tools `inbox_take` and `inbox_reply`, if `agents` has inboxes.
+   * @default false
+   */
+  readonly inboxTools?: boolean
   /** The name and version in the result of `initialize`, and in every result of 2026-07-28. @default `signalbox` and this package's version */
   readonly serverInfo?: ServerInfo
   /**
@@ -123,6 +128,7 @@ const OPTIONS = {
   card: { type: 'object' },
   leases: { type: 'boolean', default: false },
   responders: { type: 'object' },
+  inboxTools: { type: 'boolean', default: false },
   serverInfo: { type: 'object' },
   instructions: { type: 'text', default: INSTRUCTIONS },
   hooks: { type: 'object', default: HOOKS },

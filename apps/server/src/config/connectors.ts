@@ -43,6 +43,10 @@ export const CONNECTORS = group('Connectors', {
       description:
         'Adds the tools `request_serve` and `request_reply`, which answer commands and queries, and `events_store_wait`.',
     }),
+    inboxTools: flag(false, {
+      description:
+        'Adds the tools `inbox_take` and `inbox_reply`, with which a model answers the requests of a pull agent.',
+    }),
     events: flag(false, {
       description:
         'Offers the messages of channels as events of the extension Events, by polls, streams and, with `WEBHOOKS_ENABLE` and authentication, webhooks. The extension is not settled, so its methods can change.',

@@ -132,6 +132,7 @@ function addConnectors(router: Router, connectors: Connector[], options: SharedO
       stateKey: brokerStateKey(system),
       oauth,
       agents: directory,
+      inboxTools: mcp.inboxTools,
       tasks,
       events,
       serverInfo: { name: 'signalbox', version: VERSION, title: 'Signalbox' },

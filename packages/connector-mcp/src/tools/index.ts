@@ -3,6 +3,7 @@ import type { AgentDirectory } from '@signalbox/broker-core/ports'
 
 import { agentQuery, agentSend } from './agent-requests.ts'
 import { agentInfo, agentList } from './agents.ts'
+import { inboxTools } from './inboxes.ts'
 import { channelInfo, channelList } from './channels.ts'
 import { eventsPublish, eventsStorePublish, eventsStoreRead, eventsStoreReadLatest } from './events.ts'
 import { queueLease, queuePeek, queueReceive, queueSend, SETTLE_TOOLS } from './queues.ts'
@@ -30,6 +31,8 @@ interface ToolSet {
   readonly leases?: boolean
   /** Adds the tools of responders, at the end. @default none */
   readonly responders?: Responders | undefined
+  /** Adds the tools of pull agents, at the end. @default false */
+  readonly inboxTools?: boolean
 }
 
 /**
@@ -37,11 +40,17 @@ interface ToolSet {
  * agent tools. With leases, `queue_receive` can lease messages, and the tools that settle them follow the other tools
  * for queues.
  */
-export function createTools({ agents, leases = false, responders }: ToolSet = {}): ReadonlyMap<string, Tool> {
+export function createTools({
+  agents,
+  leases = false,
+  responders,
+  inboxTools: hasInboxTools = false,
+}: ToolSet = {}): ReadonlyMap<string, Tool> {
   const queueTools = leases ? [queueSend, queueLease, queuePeek, ...SETTLE_TOOLS] : [queueSend, queueReceive, queuePeek]
   const agentTools = agents ? [agentList(agents), agentInfo(agents), agentSend(agents), agentQuery(agents)] : []
   const answering = responders ? responderTools(responders) : []
-  const tools = [...queueTools, ...OTHER_TOOLS, ...agentTools, ...answering]
+  const pulling = hasInboxTools && agents?.inboxes !== undefined ? inboxTools(agents.inboxes) : []
+  const tools = [...queueTools, ...OTHER_TOOLS, ...agentTools, ...answering, ...pulling]
   return new Map(tools.map((tool) => [tool.definition.name, tool]))
 }
 
