@@ -1,6 +1,6 @@
 import { decodeText } from '@signalbox/broker-core'
-import type { AgentDirectory, InboxLeases, AgentRefusal } from '@signalbox/broker-core/ports'
 import type { Caller } from '@signalbox/broker-core'
+import type { AgentDirectory, AgentRefusal, InboxLeases } from '@signalbox/broker-core/ports'
 import { hasRole } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit/internal'
 import type { AgentCard, AgentInbox, AgentRegistry } from '@signalbox/registry'
@@ -18,14 +18,14 @@ interface GatewayParts {
   readonly inbox: AgentInbox | undefined
 }
 
-/** The registry as the directory uses it. */
-type DirectoryRegistry = Pick<AgentRegistry, 'find' | 'list'>
-
 /**
  * Returns the registry and the requests as other connectors use them. The directory of an `a2aConnector` also has its
  * log and inboxes: prefer it.
  */
-export function agentDirectory(registry: DirectoryRegistry, requests: AgentRequests): AgentDirectory {
+export function agentDirectory(
+  registry: Pick<AgentRegistry, 'find' | 'list'>,
+  requests: AgentRequests,
+): AgentDirectory {
   return {
     list: async (page) => registry.list(page),
     get: (agentId) => registry.find(agentId),
@@ -35,7 +35,7 @@ export function agentDirectory(registry: DirectoryRegistry, requests: AgentReque
 
 /** Returns the agents as other connectors use them, with the log and the inboxes of a gateway. */
 export function gatewayDirectory(
-  registry: DirectoryRegistry & Pick<AgentRegistry, 'heartbeat'>,
+  registry: Pick<AgentRegistry, 'find' | 'heartbeat' | 'list'>,
   requests: AgentRequests,
   { logged, inbox }: GatewayParts,
 ): AgentDirectory {
