@@ -125,6 +125,27 @@ test('agent work - many events are sent in batches, complete and in order', asyn
   expect(calls).toBeLessThan(50)
 })
 
+test('agent work - events whose answers are lost are sent again, and appear once', async () => {
+  let calls = 0
+  const sb = client({
+    retries: 0,
+    fetch: async (url, init) => {
+      const response = await fetch(url, init)
+      if (url.endsWith('/inbox/events') && ++calls % 2 === 1) throw new TypeError('the connection broke')
+      return response
+    },
+  })
+  await working(sb, 'repeating', async function* () {
+    for (let n = 0; n < 20; n++) {
+      yield `${n} `
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  })
+  const texts = (await streamed(sb, 'repeating')).flatMap(({ text, state }) => (state === undefined ? text : []))
+  expect(texts).toEqual(Array.from({ length: 20 }, (_, n) => `${n} `))
+  expect(calls).toBeGreaterThan(4)
+})
+
 test('agent work - a canceled task aborts the signal, and ends as canceled', async () => {
   const sb = client()
   const started = new Gate()

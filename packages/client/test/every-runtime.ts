@@ -1,6 +1,6 @@
 /**
  * A program that every runtime of the client can run, as text: a function of `connect` and of the server's URL. Works
- * on a queue, reads live and stored events, answers and asks.
+ * on a queue and for a pull agent, reads live and stored events, answers and asks.
  */
 export const PROGRAM = `async (connect, url) => {
   const sb = connect(url)
@@ -22,10 +22,17 @@ export const PROGRAM = `async (connect, url) => {
   const stored = []
   for await (const { data } of log.read({ from: 'first' })) stored.push(data instanceof Uint8Array ? [...data] : data)
   const failure = await sb.queue('_AGENTS_.x').send(1).catch((error) => error.code)
+  sb.agents.work('shouter', async function* ({ text }) { yield text.toUpperCase() }, { card: { name: 'Shouter' } })
+  let shouted
+  while (shouted !== 'HI') {
+    // The first message may come before the registration, or before the first lease.
+    shouted = await sb.agents('shouter').send('hi').then(({ text }) => text, () => '')
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
   while (done.length === 0 || live.length === 0) await new Promise((resolve) => setTimeout(resolve, 20))
   await pool.drain()
   await sb.close()
-  return { duplicates: sent.map(({ duplicate }) => duplicate), done, live, price, stored, failure }
+  return { duplicates: sent.map(({ duplicate }) => duplicate), done, live, price, stored, failure, shouted }
 }`
 
 /** The result of {@link PROGRAM}. */
@@ -36,4 +43,5 @@ export const RESULT = {
   price: { sku: 'a1', price: 9.5 },
   stored: [[0, 255], { total: 12 }],
   failure: 'CHANNEL_RESERVED',
+  shouted: 'HI',
 }
