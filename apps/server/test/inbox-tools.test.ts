@@ -102,6 +102,29 @@ test('M32 - inbox tools - a reply tells the model that the caller has canceled t
   expect((await call(base, 'inbox_reply', working)).structuredContent).toMatchObject({ cancel_requested: true })
 })
 
+test('M32 - inbox tools - a client that leaves while it waits gets no request', async () => {
+  const base = (await serve(WITH_TOOLS)).http.url
+  await register(base, PULL)
+  const leaving = new AbortController()
+  const params = { name: 'inbox_take', arguments: { agent_id: PULL.agent_id, wait_seconds: 60 } }
+  const waiting = fetch(`${base}/mcp`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }),
+    signal: leaving.signal,
+  })
+  const lastSeen = async (): Promise<string> => {
+    const card = (await (await fetch(`${base}/agents/${PULL.agent_id}`)).json()) as { last_seen: string }
+    return card.last_seen
+  }
+  const registered = await lastSeen()
+  await until(async () => (await lastSeen()) > registered)
+  leaving.abort()
+  await expect(waiting).rejects.toThrow('aborted')
+  await send(base, { blocking: false })
+  expect(await take(base)).toMatchObject({ attempt: 1, text: 'hello' })
+})
+
 test('M32 - inbox tools - only the owner of the agent and an Admin may use its inbox', async () => {
   const base = (await serve({ ...trusting(one), ...WITH_TOOLS })).http.url
   const [owner, other, admin] = await Promise.all([
