@@ -187,7 +187,12 @@ function addAgents(
   agents: Agents,
   { agentPush, operations, ...options }: SharedOptions,
 ): AgentDirectory {
-  const { gateway, routes } = agentRoutes(agents, { cardKeys: NO_CARD_KEYS, frontDoor: {}, ...options, push: agentPush })
+  const { gateway, routes } = agentRoutes(agents, {
+    cardKeys: NO_CARD_KEYS,
+    frontDoor: {},
+    ...options,
+    push: agentPush,
+  })
   if (operations !== undefined) {
     operations.streams = gateway.streams
     operations.inboxes = gateway.inboxes
