@@ -91,14 +91,10 @@ describe.each(CLIENTS)('client %s and a pull agent', (name) => {
     expect(stateIn((await subscription.next()).value)).toBe('working')
     await write(receipt, 1, artifact, status('COMPLETED'))
     const rest = await Promise.all([stream, subscription].map(remaining))
-    expect(
-      rest.map((events) =>
-        events
-          .map(stateIn)
-          .filter((state) => state !== '')
-          .at(-1),
-      ),
-    ).toEqual(['completed', 'completed'])
+    expect(rest.map((events) => events.map(stateIn).findLast((state) => state !== ''))).toEqual([
+      'completed',
+      'completed',
+    ])
     expect(JSON.stringify(rest[1])).toContain('made')
   })
 
@@ -150,12 +146,7 @@ test.each(CLIENTS)(
     expect(stateIn((await stream.next()).value)).toBe('submitted')
     await forward(port, Number(new URL(agents.url('v10')).port))
     const events = await remaining(stream)
-    expect(
-      events
-        .map(stateIn)
-        .filter((state) => state !== '')
-        .at(-1),
-    ).toBe('completed')
+    expect(events.map(stateIn).findLast((state) => state !== '')).toBe('completed')
     await until(async () => stateIn((await client.get(taskId)).view) === 'completed')
   },
 )

@@ -93,7 +93,7 @@ export class LoggedEvents implements EventConverter {
 }
 
 /** The end of a connection whose run is not over. */
-export const BROKEN: ClientText = { text: '', end: 'error' }
+const BROKEN: ClientText = { text: '', end: 'error' }
 
 /** Returns an event as the log has it. */
 export function logText(event: string | undefined, data: string): string {
