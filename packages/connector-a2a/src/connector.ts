@@ -6,7 +6,7 @@ import { createConnector } from '@signalbox/http-kit/internal'
 import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
 import type { OperatorCalls } from './gateway/operator-calls.ts'
-import type { A2aDependencies } from './handler.ts'
+import type { A2aDependencies } from './options.ts'
 import { A2aEndpoint } from './handler.ts'
 import type { AgentInboxes } from './operators/agent-inboxes.ts'
 import type { RunCounts } from './operators/run-counts.ts'
@@ -78,11 +78,11 @@ export function openA2aConnector(dependencies: A2aDependencies, options: A2aConn
       inFlightByInstance: (agentId) => endpoint.subscribers.inFlightByInstance(agentId),
       openStreams: () => endpoint.gateway.streams.size,
       streams: endpoint.gateway.streams,
-      inbox: endpoint.inbox,
-      inboxes: endpoint.inboxes,
-      runCounts: endpoint.counts,
-      runsInProgress: () => endpoint.runsInProgress,
-      directory: endpoint.directory,
+      inbox: endpoint.kept.inbox,
+      inboxes: endpoint.kept.operatorInboxes,
+      runCounts: endpoint.kept.counters,
+      runsInProgress: () => endpoint.kept.runs?.inProgress ?? 0,
+      directory: endpoint.kept.directory,
       calls: endpoint.gateway.operatorCalls,
     },
     endpoint,

@@ -5,7 +5,7 @@ import { KEY_SET_PATH } from './cards/card-keys.ts'
 import { CARD_PATH } from './cards/cards.ts'
 import type { A2aConnector } from './connector.ts'
 import { openA2aConnector } from './connector.ts'
-import type { A2aDependencies } from './handler.ts'
+import type { A2aDependencies } from './options.ts'
 import type { A2aConnectorOptions } from './options.ts'
 import { encodedTail } from './request-path.ts'
 

@@ -1,8 +1,7 @@
 import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Broker, BrokerHandle } from '@signalbox/broker-core'
-import type { AgentDirectory } from '@signalbox/broker-core/ports'
+import type { Broker } from '@signalbox/broker-core'
 import { JSON_RPC_CODES, JsonRpcError, Surface } from '@signalbox/http-kit'
 import type {
   Call,
@@ -22,48 +21,27 @@ import {
   refuseBody,
   scanJsonRpc,
 } from '@signalbox/http-kit/internal'
-import type { AgentInbox } from '@signalbox/registry'
 import { AgentConnections, isAgentId } from '@signalbox/registry'
 
 import { A2aExchange } from './a2a-exchange.ts'
 import { KEY_SET_PATH } from './cards/card-keys.ts'
 import { CARD_PATH, Cards } from './cards/cards.ts'
-import { gatewayDirectory } from './gateway/agent-directory.ts'
 import { OWN_STREAM } from './gateway/call-protocol.ts'
 import { assertCallable, methodLabel, readCall, streamRequest } from './gateway/call.ts'
 import type { Call as AgentCall } from './gateway/call.ts'
 import { Gateway } from './gateway/gateway.ts'
-import { LoggedCalls } from './gateway/logged-calls.ts'
-import { Inboxes } from './inbox/inboxes.ts'
-import type { A2aRequestEvent, AgentLookup, ResolvedA2aOptions } from './options.ts'
+import { KeptAnswers } from './kept-answers.ts'
+import type { A2aDependencies, A2aRequestEvent, AgentLookup, ResolvedA2aOptions } from './options.ts'
 import { callPath, encodedTail, pathOf, requestedVersion } from './request-path.ts'
-import type { AgentInboxes } from './operators/agent-inboxes.ts'
-import { agentInboxes } from './operators/agent-inboxes.ts'
-import type { RunCounts } from './operators/run-counts.ts'
-import { RunCounters } from './operators/run-counts.ts'
-import type { AgentRequests } from './requests/agent-requests.ts'
 import { RestBinding } from './rest/rest-binding.ts'
 import { restResource } from './rest/rest-resource.ts'
-import { LoggedTasks } from './runs/logged-tasks.ts'
-import { RunLog } from './runs/run-log.ts'
-import { Runs } from './runs/runs.ts'
-import { PushCalls, pushesFor } from './push/push-calls.ts'
+import { pushesFor } from './push/push-calls.ts'
 import type { StreamLimits } from './stream/limits.ts'
-import { resolveLimits } from './stream/limits.ts'
 import { NodeBudget } from './stream/link/node-budget.ts'
 import { TaskOwners } from './subscriber/instances/instance-calls.ts'
 import { TaskIsolation } from './subscriber/isolation/task-isolation.ts'
 import { TaskRecords } from './subscriber/isolation/task-records.ts'
 import { VirtualSubscribers } from './subscriber/virtual-subscribers.ts'
-
-/** The broker, registry and transport that the gateway uses. */
-export interface A2aDependencies {
-  readonly broker: Broker
-  /** The handle for the reserved channels. */
-  readonly system: BrokerHandle
-  readonly registry: AgentLookup
-  readonly requests: AgentRequests
-}
 
 /** A message for an agent, and the body that the agent gets. */
 interface A2aMessage {
@@ -85,19 +63,12 @@ export class A2aEndpoint {
   readonly #registry: AgentLookup
   readonly #surface: Surface
   readonly #rest: RestBinding
-  readonly #runs: Runs | undefined
-  readonly #inboxes: Inboxes | undefined
-  readonly #push: PushCalls | undefined
-  /** The inboxes of agents; undefined without a log. */
-  readonly inbox: AgentInbox | undefined
-  /** The inboxes of agents for operators; undefined without a log. */
-  readonly inboxes: AgentInboxes | undefined
-  readonly counts: RunCounts
-  readonly directory: AgentDirectory
+  readonly kept: KeptAnswers
   readonly #stop = new AbortController()
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
 
-  constructor({ broker, system, registry, requests }: A2aDependencies, options: ResolvedA2aOptions) {
+  constructor(dependencies: A2aDependencies, options: ResolvedA2aOptions) {
+    const { broker, system, registry, requests } = dependencies
     const { hooks, agentMaxResponseBytes, agentCa, agentProxyUrl, addressPolicy } = options
     this.#options = options
     this.#broker = broker
@@ -120,80 +91,21 @@ export class A2aEndpoint {
       pushes: (card) => options.push !== undefined && options.log !== 'off' && pushesFor(card),
     })
     const streamLimits: StreamLimits = { ...options.streamLimits, maxEventBytes: agentMaxResponseBytes }
-    const idleMs = options.maxSseIdleSeconds * 1000
-    const keepMs = options.logSeconds * 1000
     const records = new TaskRecords(system)
-    const counters = new RunCounters()
-    const retention = { maxAgeMs: keepMs, maxBytes: options.logBytes }
-    const log = options.log === 'off' ? undefined : new RunLog(system, retention, (chunk) => counters.appended(chunk))
-    const { maxRuns: max, maxRunsPerCaller: maxPerCaller } = options
-    const runs =
-      log &&
-      new Runs({
-        system,
-        log,
-        records,
-        shared: options.shared,
-        keepMs,
-        max,
-        maxPerCaller,
-        streamLimits,
-        idleMs,
-        failed,
-        counters,
-      })
-    this.#runs = runs
-    this.counts = counters
-    const loggedTasks = log && new LoggedTasks(log, records, agentMaxResponseBytes)
-    const inboxes =
-      log &&
-      runs &&
-      loggedTasks &&
-      new Inboxes({
-        system,
-        log,
-        runs,
-        tasks: loggedTasks,
-        keepMs,
-        maxEventBytes: agentMaxResponseBytes,
-        timeoutMs: requests.defaultTimeoutMs,
-        find: (agentId) => this.subscribers.find(agentId),
-        failed,
-      })
-    this.#inboxes = inboxes
-    this.inbox = inboxes && counters.countLeases(inboxes.forRoutes)
-    const maxEventBytes = agentMaxResponseBytes
-    this.inboxes = log && inboxes && agentInboxes({ registry, log, records, inbox: () => inboxes.inbox, maxEventBytes })
-    const { silenceMs } = resolveLimits(streamLimits)
-    const { push, taskIsolation: isolation } = options
-    this.#push =
-      log &&
-      push &&
-      new PushCalls({
-        broker,
-        system,
-        log,
-        records,
-        requests,
-        registry,
-        push,
-        isolation,
-        silenceMs,
-        maxEventBytes,
-        failed,
-      })
-    const isLeft = (run: string): boolean => runs?.isLeft(run) === true
-    const logged = log && new LoggedCalls({ system, log, registry, requests, streamLimits, isLeft, failed, counters })
-    this.directory = gatewayDirectory(registry, requests, { logged, inbox: this.inbox })
+    this.kept = new KeptAnswers(
+      { ...dependencies, records, streamLimits, failed, find: (agentId) => this.subscribers.find(agentId) },
+      options,
+    )
+    const { inboxes } = this.kept
     this.gateway = new Gateway({
       broker,
       system,
       registry,
       requests,
-      logged,
-      push: this.#push,
+      logged: this.kept.calls,
+      push: this.kept.push,
       streamLimits,
-      pipe: { idleMs, keepAliveMs: options.keepAliveMs },
+      pipe: { idleMs: options.maxSseIdleSeconds * 1000, keepAliveMs: options.keepAliveMs },
       failed,
       onFinished: this.#onFinished,
     })
@@ -218,8 +130,8 @@ export class A2aEndpoint {
         streamBudget: new NodeBudget(options.streamBudgetBytes),
         owners: new TaskOwners(),
         isolation: isolationOf(records, options.taskIsolation),
-        runs,
-        loggedTasks,
+        runs: this.kept.runs,
+        loggedTasks: this.kept.tasks,
         inbox: inboxes && (() => inboxes.answers),
         inFlight: new InFlight(),
         calls: new Set(),
@@ -233,11 +145,6 @@ export class A2aEndpoint {
         proxyUrl: agentProxyUrl,
       }),
     )
-  }
-
-  /** The number of runs in progress on this node. */
-  get runsInProgress(): number {
-    return this.#runs?.inProgress ?? 0
   }
 
   handle(request: HttpRequest, response: HttpResponse, headers: OutgoingHttpHeaders | undefined): void {
@@ -402,10 +309,9 @@ export class A2aEndpoint {
   async #finish(graceMs: number): Promise<void> {
     // Streams that agents opened meanwhile.
     this.gateway.streams.close()
-    this.#push?.close()
-    this.#runs?.leave()
+    this.kept.leave()
     await this.subscribers.close(graceMs, () => this.#stop.abort())
-    await this.#inboxes?.close()
+    await this.kept.close()
   }
 }
 

@@ -1,7 +1,7 @@
 export type { AgentLookup } from './options.ts'
 export { NO_CARD_KEYS, openCardKeys } from './cards/card-keys.ts'
 export type { CardKey, CardKeyEvents, CardKeys } from './cards/card-keys.ts'
-export type { A2aDependencies } from './handler.ts'
+export type { A2aDependencies } from './options.ts'
 export type { A2aConnectorOptions, A2aHooks, A2aRequestEvent, Platform } from './options.ts'
 export { a2aConnector, documentedA2aRoutes } from './connector.ts'
 export type { A2aConnector } from './connector.ts'

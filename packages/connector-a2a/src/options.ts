@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions } from '@signalbox/broker-core/internal'
+import type { Broker, BrokerHandle } from '@signalbox/broker-core'
 import type { ConnectorOptions, HttpRequest } from '@signalbox/http-kit'
 import { anonymousAuthenticator, DEFAULT_MAX_BODY_BYTES, SSE_KEEPALIVE_MS } from '@signalbox/http-kit'
 import { CONNECTOR_OPTION_TYPES, derivedLimits, readPublicUrl } from '@signalbox/http-kit/internal'
@@ -9,6 +10,7 @@ import type { AgentRegistry } from '@signalbox/registry'
 import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
+import type { AgentRequests } from './requests/agent-requests.ts'
 import type { PushSubscriptions } from './push/push-subscriptions.ts'
 import type { StreamLimits } from './stream/limits.ts'
 
@@ -234,3 +236,12 @@ function packageVersion(): string {
 
 /** The methods of the agent registry that the gateway uses. */
 export type AgentLookup = Pick<AgentRegistry, 'authorization' | 'find' | 'get' | 'heartbeat' | 'list' | 'onChange'>
+
+/** The broker, registry and transport that the gateway uses. */
+export interface A2aDependencies {
+  readonly broker: Broker
+  /** The handle for the reserved channels. */
+  readonly system: BrokerHandle
+  readonly registry: AgentLookup
+  readonly requests: AgentRequests
+}

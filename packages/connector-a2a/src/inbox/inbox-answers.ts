@@ -106,7 +106,7 @@ export class InboxAnswers {
     const { inbox, runs } = this.#options
     // A repeated message may find its task in another phase.
     const earlier = query.log && (await runs.earlier(query.callerId, query.log))
-    const held = earlier && (await this.#unparked(earlier))
+    const held = earlier && (await this.#neverParked(earlier))
     if (earlier !== undefined && held === undefined) return earlier
     const message = isObject(params['message']) ? params['message'] : {}
     const { taskId } = message
@@ -138,7 +138,7 @@ export class InboxAnswers {
    * Returns the run of an earlier request with the same key if its message was never parked, because its node was lost
    * between the two. To park it again does no harm: of two items of a run, one is dropped.
    */
-  async #unparked({ follow }: AgentReply): Promise<string | undefined> {
+  async #neverParked({ follow }: AgentReply): Promise<string | undefined> {
     const cursor = follow === undefined ? undefined : parseCursor(follow)
     if (cursor === undefined) return undefined
     const [state, last] = await Promise.all([this.#options.inbox.find(cursor.run), this.#options.log.last(cursor.run)])

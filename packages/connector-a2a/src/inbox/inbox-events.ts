@@ -14,13 +14,33 @@ const MEMBERS = [
   ['message', 'taskId'],
 ] as const
 
+/** Events of a lessee with the ids of their task, and the phase of the task after them. */
+export interface CompleteEvents {
+  readonly complete: readonly JsonObject[]
+  readonly phase: TaskPhase
+}
+
+/**
+ * Returns the events of a lessee with the ids of their task.
+ * @throws InboxError EVENT_INVALID for an event that is not valid, or that follows the end
+ */
+export function completeEvents(events: readonly JsonObject[], state: ParkedRun): CompleteEvents {
+  const complete = events.map((event, i) => completeEvent(event, state, `events[${i}]`))
+  const ended = complete.findIndex((event) => phaseAfter(event) !== 'open')
+  if (ended !== -1 && ended < complete.length - 1) {
+    throw invalid(`events[${ended + 1}] follows the event that ends the delivery; send no events after it`)
+  }
+  const last = complete.at(-1)
+  return { complete, phase: last === undefined ? 'open' : phaseAfter(last) }
+}
+
 /**
  * Returns an event of a lessee with the ids of its task, which it need not repeat. A message completes the task: its
  * caller has the task already, and would wait for its end.
  * @param name The name of the event, for the error
  * @throws InboxError EVENT_INVALID for an event of another task, or one that is no StreamResponse of A2A 1.0
  */
-export function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: string): JsonObject {
+function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: string): JsonObject {
   const [member, idMember] = MEMBERS.find(([one]) => isObject(event[one])) ?? []
   const content = member === undefined ? undefined : event[member]
   if (member === undefined || idMember === undefined || !isObject(content)) {

@@ -16,15 +16,14 @@ import type {
 import { agentOptions, InboxError } from '@signalbox/registry'
 
 import { HEADER_TAG } from '../requests/agent-query.ts'
-import { chunksOf, lastEventOf } from '../runs/chunks.ts'
-import { LoggedEvents, logText } from '../runs/logged-events.ts'
-import type { ChunkDelivery, RunChunk, RunLog } from '../runs/run-log.ts'
+import { lastEventOf } from '../runs/chunks.ts'
+import type { RunLog } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
-import { asBytes } from '../stream/native-events.ts'
 import { isObject, parseForTranslation } from '../wire/index.ts'
-import { completeEvent, phaseAfter } from './inbox-events.ts'
+import { completeEvents } from './inbox-events.ts'
 import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-runs.ts'
 import { ParkedRuns } from './parked-runs.ts'
+import { outcomeEvent, submittedAgain, TaskLog } from './task-log.ts'
 
 export interface InboxOptions {
   readonly system: BrokerHandle
@@ -65,6 +64,7 @@ const HEARD_MS = 60_000
 export class Inbox implements AgentInbox {
   readonly #options: InboxOptions
   readonly #runs: ParkedRuns
+  readonly #taskLog: TaskLog
   readonly #heard = new Map<string, number>()
   readonly #sweep: NodeJS.Timeout
   #dead: WorkerPool | undefined
@@ -72,6 +72,7 @@ export class Inbox implements AgentInbox {
   constructor(options: InboxOptions) {
     const { system, keepMs, failed } = options
     this.#options = options
+    this.#taskLog = new TaskLog(options.log)
     this.#runs = new ParkedRuns(
       system,
       keepMs,
@@ -165,7 +166,7 @@ export class Inbox implements AgentInbox {
     const state = { ...message, createdAt, start, phase: 'stored', attempt: 0 } as const
     const written = await this.#runs.write(state, after)
     if (written !== undefined) {
-      await this.#append(written, [{ task }], 'open')
+      await this.#taskLog.append(written, [{ task }], 'open')
       return written
     }
     // A node on which the item was leased first has recorded it.
@@ -209,7 +210,7 @@ export class Inbox implements AgentInbox {
       if (await this.#settleEnded(found)) return this.#drop(receipt)
       const delivered = await this.#runs.write({ ...found, phase: 'delivered', attempt, lease }, found)
       if (delivered === undefined) continue
-      if (found.phase === 'working') await this.#append(delivered, [submitted(delivered)], 'open')
+      if (found.phase === 'working') await this.#taskLog.append(delivered, [submittedAgain(delivered)], 'open')
       const leaseUntil = Date.now() + leaseMs
       const headers = headersOf(tags)
       return { receipt: `${run}:${receipt}`, taskId: run, contextId, attempt, leaseUntil, callerId, headers, request }
@@ -237,14 +238,7 @@ export class Inbox implements AgentInbox {
     const { receipt, lease } = held
     let { state } = held
     this.#heard.set(state.agentId, performance.now())
-    const complete = events.map((event, i) => completeEvent(event, state, `events[${i}]`))
-    const ended = complete.findIndex((event) => phaseAfter(event) !== 'open')
-    if (ended !== -1 && ended < complete.length - 1) {
-      throw new InboxError(
-        'EVENT_INVALID',
-        `events[${ended + 1}] follows the event that ends the delivery; send no events after it`,
-      )
-    }
+    const { complete, phase } = completeEvents(events, state)
     const last = await this.#options.log.last(state.run)
     const accepted = last?.delivery?.lease === lease ? last.delivery.accepted : 0
     const { offset = accepted } = input
@@ -255,7 +249,6 @@ export class Inbox implements AgentInbox {
       )
     }
     const fresh = complete.slice(accepted - offset)
-    const phase = complete.reduce<TaskPhase>((_before, event) => phaseAfter(event), 'open')
     const result = {
       accepted: Math.max(accepted, offset + complete.length),
       cancelRequested: state.cancel === true,
@@ -277,7 +270,8 @@ export class Inbox implements AgentInbox {
       if (working === undefined) throw leaseLost()
       state = working
     }
-    if (fresh.length > 0 && !(await this.#append(state, fresh, phase, { lease, accepted }, last))) throw leaseLost()
+    if (fresh.length > 0 && !(await this.#taskLog.append(state, fresh, phase, { lease, accepted }, last)))
+      throw leaseLost()
     if (phase !== 'open') await this.#finish(state, phase, receipt)
     return result
   }
@@ -343,7 +337,7 @@ export class Inbox implements AgentInbox {
     const state = await this.#runs.last(run)
     const last = state && (await this.#options.log.last(run))
     if (state?.outcome !== undefined && last?.end !== true)
-      await this.#append(state, [outcomeEvent(state, state.outcome)], 'over')
+      await this.#taskLog.append(state, [outcomeEvent(state, state.outcome)], 'over')
   }
 
   async close(): Promise<void> {
@@ -396,41 +390,8 @@ export class Inbox implements AgentInbox {
   /** Ends a task in place of its agent. Resolves with undefined if it has changed meanwhile. */
   async #end(state: KnownRun, outcome: ParkedOutcome): Promise<KnownRun | undefined> {
     const ended = await this.#runs.write({ ...state, phase: 'done', outcome }, state)
-    if (ended !== undefined) await this.#append(ended, [outcomeEvent(ended, outcome)], 'over')
+    if (ended !== undefined) await this.#taskLog.append(ended, [outcomeEvent(ended, outcome)], 'over')
     return ended
-  }
-
-  /** Appends events to the log of a task. Resolves with false if another node did so first. */
-  async #append(
-    { agentId, callerId, run }: KnownRun,
-    events: readonly JsonObject[],
-    phase: TaskPhase,
-    delivery?: ChunkDelivery,
-    known?: RunChunk,
-  ): Promise<boolean> {
-    const { log } = this.#options
-    const last = known ?? (await log.last(run))
-    const texts = events.map((result) =>
-      logText(undefined, asBytes(JSON.stringify({ jsonrpc: '2.0', id: null, result }))),
-    )
-    // Streams end with the round.
-    if (phase !== 'open') texts.push(ROUND_END)
-    const common = { agentId, callerId, wire: '1.0', taskId: run } as const
-    let number = last?.number ?? 0
-    const first = last === undefined ? 1 : lastEventOf(last) + 1
-    for (const part of chunksOf(texts, first)) {
-      const complete = Math.min(events.length, part.first - first + (part.more ? 0 : countOf(part.body)))
-      const accepted = delivery && delivery.accepted + complete
-      const chunk = {
-        ...common,
-        ...part,
-        number: ++number,
-        end: phase === 'over' && part.isLast,
-        delivery: delivery && accepted !== undefined ? { lease: delivery.lease, accepted } : undefined,
-      }
-      if (!(await log.append(run, chunk))) return false
-    }
-    return true
   }
 
   async #onDead({ tags }: { readonly tags: Readonly<Record<string, string>> }): Promise<void> {
@@ -456,8 +417,6 @@ export class Inbox implements AgentInbox {
 /** The lease that a call extends to if it names none, in ms. */
 const DEFAULT_LEASE_MS = 60_000
 
-const ROUND_END = new LoggedEvents('1.0', () => {}).ended().text
-
 /** Returns the queue of an agent's requests. */
 export function inboxQueue(agentId: string): string {
   return `_AGENTS_.inbox/${agentId}`
@@ -476,31 +435,12 @@ function headersOf(tags: Readonly<Record<string, string>>): Record<string, strin
   return Object.fromEntries(names.map((tag) => [tag.slice(HEADER_TAG.length), tags[tag] ?? '']))
 }
 
-/** Returns the number of events that end in a chunk. */
-function countOf(body: Uint8Array): number {
-  return lastEventOf({ body, first: 1, more: false, continues: false })
-}
-
 function parsed(body: Uint8Array): unknown {
   try {
     return parseForTranslation(decodeText(body) ?? '')
   } catch {
     return undefined
   }
-}
-
-/** Returns the event that says that a task is with another lessee now. */
-function submitted({ attempt, contextId, run: taskId }: KnownRun): JsonObject {
-  const status = { state: 'TASK_STATE_SUBMITTED', timestamp: new Date().toISOString() }
-  return {
-    statusUpdate: { taskId, contextId, status, metadata: { 'signalbox.delivery': { state: 'delivered', attempt } } },
-  }
-}
-
-function outcomeEvent({ contextId, run: taskId }: KnownRun, { reason, state, text }: ParkedOutcome): JsonObject {
-  const message = { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] }
-  const status = { state, timestamp: new Date().toISOString(), message }
-  return { statusUpdate: { taskId, contextId, status, metadata: { 'signalbox.reason': reason } } }
 }
 
 /** Returns true for an error of a queue that takes no further message. */

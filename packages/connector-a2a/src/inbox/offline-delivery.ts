@@ -8,13 +8,12 @@ import { agentOptions, InboxError } from '@signalbox/registry'
 
 import type { AgentQuery } from '../requests/agent-query.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
-import type { ServerSentEvent } from '../stream/event-reader.ts'
 import { EventReader } from '../stream/event-reader.ts'
-import type { ClientText, EventConverter } from '../stream/events.ts'
-import { fromBytes } from '../stream/native-events.ts'
+import type { EventConverter } from '../stream/events.ts'
 import type { CallResult } from '../subscriber/agent-call.ts'
-import type { A2aMethod, WireVersion } from '../wire/index.ts'
-import { isObject, METHODS, parseForTranslation, StreamTranslation, UntranslatableError } from '../wire/index.ts'
+import type { A2aMethod } from '../wire/index.ts'
+import { isObject, METHODS } from '../wire/index.ts'
+import { AgentAnswers, renamed, taskIn } from './agent-answers.ts'
 import { phaseAfter } from './inbox-events.ts'
 import type { Inbox } from './inbox.ts'
 import type { KnownRun } from './parked-runs.ts'
@@ -229,7 +228,7 @@ class Delivery {
   async #call(method: A2aMethod, params: JsonObject): Promise<'answered' | 'refused' | 'unsent'> {
     const { callerId, headers, taskId } = this.#item
     const { agent_id: agentId } = this.#card
-    const answers = new Answers(method)
+    const answers = new AgentAnswers(method)
     const query: AgentQuery = {
       mode: method.streams ? 'stream' : 'call',
       body: encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: method.names['1.0'], params })),
@@ -262,7 +261,7 @@ class Delivery {
   }
 
   /** Writes the events of a stream at the pace at which they are durable. A stream that breaks off is followed. */
-  async #relay(events: AsyncIterable<Buffer>, converter: EventConverter, answers: Answers): Promise<void> {
+  async #relay(events: AsyncIterable<Buffer>, converter: EventConverter, answers: AgentAnswers): Promise<void> {
     const reader = new EventReader(this.#options.maxEventBytes, (event) => converter.next(event))
     try {
       for await (const chunk of events) {
@@ -309,99 +308,4 @@ class Delivery {
     const state = await this.#state()
     if (state.agentTask !== agentTask) await this.#options.inbox.note(state, { agentTask })
   }
-}
-
-/** Collects the results of an agent, in A2A 1.0. */
-class Answers {
-  readonly #method: A2aMethod
-  #translation: StreamTranslation | undefined
-  #results: JsonObject[] = []
-  /** The message of the agent's last error. */
-  error: string | undefined
-
-  constructor(method: A2aMethod) {
-    this.#method = method
-  }
-
-  /** Returns the converter that collects the events of an agent that speaks this version. */
-  from(wire: WireVersion): EventConverter {
-    this.#translation = new StreamTranslation(wire, '1.0')
-    const nothing: ClientText = { text: '', end: undefined }
-    const next = ({ data }: ServerSentEvent): ClientText => {
-      this.add(fromBytes(data))
-      return nothing
-    }
-    return {
-      next,
-      cutOff: next,
-      *plainAnswer() {
-        yield
-        return nothing
-      },
-      ended: () => nothing,
-      broken: () => nothing,
-      failure: () => nothing,
-    }
-  }
-
-  /** Adds the text of a JSON-RPC response. */
-  add(text: string): void {
-    const response = parsed(text)
-    if (!isObject(response)) return
-    const { error, result } = response
-    if (isObject(error)) this.error = String(error['message'])
-    else if (this.#translation !== undefined) this.#addEvents(this.#translation, result)
-    // A plain answer came translated. GetTask and CancelTask answer with the task itself.
-    else if (isObject(result)) this.#results.push(IS_TASK.has(this.#method.operation) ? { task: result } : result)
-  }
-
-  /** Returns the results since the last call. */
-  take(): readonly JsonObject[] {
-    const results = this.#results
-    this.#results = []
-    return results
-  }
-
-  #addEvents(translation: StreamTranslation, result: unknown): void {
-    try {
-      for (const event of translation.next(result)) if (isObject(event)) this.#results.push(event)
-    } catch (error) {
-      if (!(error instanceof UntranslatableError)) throw error
-    }
-  }
-}
-
-const IS_TASK: ReadonlySet<string> = new Set(['get', 'cancel'])
-
-function parsed(text: string): unknown {
-  try {
-    return parseForTranslation(text)
-  } catch {
-    return undefined
-  }
-}
-
-/** Returns the id of the task in a result; undefined if it names none. */
-function taskIn({ artifactUpdate, statusUpdate, task }: JsonObject): string | undefined {
-  const update = isObject(statusUpdate) ? statusUpdate : artifactUpdate
-  const id = isObject(task) ? task['id'] : isObject(update) ? update['taskId'] : undefined
-  return typeof id === 'string' && id !== '' ? id : undefined
-}
-
-/** Returns a result with the ids under which its caller knows the task. */
-function renamed(result: JsonObject, taskId: string, contextId: string): JsonObject {
-  const ids = { taskId, contextId }
-  const message = (given: unknown): unknown => (isObject(given) ? { ...given, ...ids } : given)
-  const status = (given: unknown): unknown =>
-    isObject(given) && given['message'] !== undefined ? { ...given, message: message(given['message']) } : given
-  const { artifactUpdate, message: answer, statusUpdate, task } = result
-  if (isObject(task)) {
-    const { history } = task
-    const messages = Array.isArray(history) ? { history: history.map(message) } : {}
-    return { task: { ...task, id: taskId, contextId, status: status(task['status']), ...messages } }
-  }
-  if (isObject(statusUpdate))
-    return { statusUpdate: { ...statusUpdate, ...ids, status: status(statusUpdate['status']) } }
-  if (isObject(artifactUpdate)) return { artifactUpdate: { ...artifactUpdate, ...ids } }
-  return { message: message(answer) }
 }

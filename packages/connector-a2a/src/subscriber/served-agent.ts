@@ -1,32 +1,30 @@
 import type { Buffer } from 'node:buffer'
 
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
-import { decodeText, encodeText } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
-import type { JsonObject } from '@signalbox/http-kit'
 import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import type { AgentAuthorization, AgentCard, AgentOptions, AgentTarget } from '@signalbox/registry'
 import { agentOptions, CredentialsError } from '@signalbox/registry'
 
 import type { InboxAnswers } from '../inbox/inbox-answers.ts'
-import type { AgentQuery, LoggedRequest } from '../requests/agent-query.ts'
+import type { AgentQuery } from '../requests/agent-query.ts'
 import { decodeAgentQuery } from '../requests/agent-query.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { encodeAgentReply, refusedReply } from '../requests/agent-reply.ts'
 import type { RepliesOnTheWay } from '../requests/agent-requests.ts'
 import type { LoggedTasks } from '../runs/logged-tasks.ts'
-import type { RunWriter } from '../runs/run-writer.ts'
 import type { Runs } from '../runs/runs.ts'
-import { ServedRun } from '../runs/runs.ts'
+import type { ServedRun } from '../runs/runs.ts'
 import type { AgentBody, AgentStream } from '../stream/agent-stream.ts'
 import type { EventConverter } from '../stream/events.ts'
 import type { StreamLimits } from '../stream/limits.ts'
 import { publishStreamCancel } from '../stream/link/messages.ts'
 import type { NodeBudget } from '../stream/link/node-budget.ts'
 import type { SenderOwner } from '../stream/link/sender.ts'
-import type { A2aMethod, WireVersion } from '../wire/index.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
+import type { AdmittedRequest, CallUnderWay } from './call-under-way.ts'
 import {
   ACCEPTED,
   ADDRESS_REFUSED,
@@ -40,9 +38,9 @@ import type { SendTo, TaskOwners } from './instances/instance-calls.ts'
 import { InstanceCalls } from './instances/instance-calls.ts'
 import type { ServedInstance } from './instances/instance-pool.ts'
 import { CallPlace, InstancePool } from './instances/instance-pool.ts'
-import type { FollowedTask } from './instances/task-ids.ts'
-import type { IsolatedRequest, TaskIsolation } from './isolation/task-isolation.ts'
+import type { TaskIsolation } from './isolation/task-isolation.ts'
 import { bytesOf, mentions } from './json-bodies.ts'
+import { KeptRequests } from './kept-requests.ts'
 import { ReplyBody } from './reply-body.ts'
 import { AgentWire } from './wire/agent-wire.ts'
 import { askAgent } from './wire/ask-agent.ts'
@@ -83,23 +81,6 @@ export interface ServingNode {
 /** The time for an agent to accept `stream_cancel`, in ms. */
 const CANCEL_TIMEOUT_MS = 5_000
 
-/** A call under way, at one of the agent's instances. */
-interface CallUnderWay {
-  readonly place: CallPlace
-  readonly query: AgentQuery
-  /** The task that the call continues, if the agent has several instances. */
-  readonly followed: FollowedTask | undefined
-  /** Counts the bytes of the agent's response. */
-  readonly held: HeldBytes
-  /** Undefined without isolation. */
-  readonly isolated?: IsolatedRequest | undefined
-  /** The run that keeps the answer; undefined if it is not kept. */
-  readonly run?: ServedRun | undefined
-}
-
-/** A request that its caller may send. */
-type AdmittedRequest = Pick<CallUnderWay, 'query' | 'held' | 'isolated' | 'run'>
-
 /** One request to an instance. */
 interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' | 'isolated'> {
   /** Called with each chunk of a response that is a stream. */
@@ -115,6 +96,7 @@ export class ServedAgent {
   readonly #calls: InstanceCalls
   #card: AgentCard
   #options: AgentOptions
+  readonly #kept: KeptRequests
   #inFlight = 0
   /** The versions of A2A that the agent speaks. */
   wire: AgentWire
@@ -129,6 +111,13 @@ export class ServedAgent {
     this.#pool = new InstancePool(node.maxConcurrency)
     this.#calls = new InstanceCalls(card.agent_id, this.#pool, node.owners)
     this.wire = new AgentWire(card)
+    this.#kept = new KeptRequests(card.agent_id, node, {
+      admit: (request, requesterGone) => this.#admit(request, requesterGone),
+      begin: (query, held, run) => this.#beginResumed(query, held, run),
+      relayed: (call, relay) => this.#relayed(call, relay),
+      ask: (call, query) => this.#send({ ...call, query, isolated: undefined, followed: this.#calls.followed(query) }),
+      streamOf: (call, events, converter) => this.#streamOf(call, call.query.log?.run ?? '', events, converter),
+    })
   }
 
   /** The number of calls and streams under way. */
@@ -199,7 +188,7 @@ export class ServedAgent {
     if (!this.#pool.permitted) return ADDRESS_REFUSED
     if (this.#node.stopped.aborted) return SHUTTING_DOWN
     const held = this.#node.heldBytes(query.account)
-    if (query.mode === 'resume') return this.#resume(query, held)
+    if (query.mode === 'resume') return this.#kept.resume(query, held)
     const short = held.refusesBody(Infinity)
     if (short !== undefined) return { ...refusedReply(short), unsent: true }
     const isolated = this.#node.isolation?.of(query, {
@@ -210,51 +199,9 @@ export class ServedAgent {
     const admitted = () =>
       query.log === undefined
         ? this.#admit({ query, held, isolated }, message.signal)
-        : this.#keep({ query, held, isolated }, query.log)
+        : this.#kept.keep({ query, held, isolated }, query.log)
     if (isolated?.namesTasks !== true) return admitted()
     return isolated.refusal().then((refusal) => refusal ?? admitted())
-  }
-
-  /** Sends a request whose answer is kept, if it did not run before. It goes on when its caller leaves. */
-  async #keep(request: AdmittedRequest, log: LoggedRequest): Promise<AgentReply> {
-    const { runs, stopped } = this.#node
-    const { mode, ...rest } = request.query
-    const run = await (runs ?? missing()).begin(request.query, log)
-    if (!(run instanceof ServedRun)) return run
-    const logged = { ...log, events: (wire: WireVersion) => run.writer.events(wire) }
-    // The answer is kept also if its caller does not wait for it.
-    const query: AgentQuery = { ...rest, mode: mode === 'accept' ? 'call' : mode, log: logged }
-    const reply = this.#admit({ ...request, query, run }, stopped)
-    const kept = this.#kept(reply, query, run)
-    if (mode !== 'accept' || !(reply instanceof Promise)) return kept
-    kept.catch((error: unknown) => this.#node.failed(error))
-    return ACCEPTED
-  }
-
-  async #kept(admitted: AgentReply | Promise<AgentReply>, query: AgentQuery, run: ServedRun): Promise<AgentReply> {
-    try {
-      const reply = await admitted
-      if (!isOpened(query, reply)) {
-        await run.answered({ agentId: this.#agentId, callerId: query.callerId }, query, reply)
-      }
-      return reply
-    } catch (error) {
-      run.end()
-      throw error
-    }
-  }
-
-  /** Continues a run that its node has left. */
-  async #resume(query: AgentQuery, held: HeldBytes): Promise<AgentReply> {
-    const { runs } = this.#node
-    const instance = this.#pool.choose()
-    if (instance === undefined) return AGENT_BUSY
-    const run = query.log && (await runs?.takeOver(query, query.log))
-    if (run !== undefined) {
-      const call = { place: this.#begin(instance), query, followed: undefined, held, run }
-      this.#relayed(call, () => this.#recover(call, run)).catch((error: unknown) => this.#node.failed(error))
-    }
-    return ACCEPTED
   }
 
   #admit(request: AdmittedRequest, requesterGone: AbortSignal): AgentReply | Promise<AgentReply> {
@@ -287,11 +234,11 @@ export class ServedAgent {
     let relay: Promise<void> | undefined
     try {
       // A node without streams does not load the relay. Before the call, so that no event of the agent waits for it.
-      const { AgentStream } = await import('../stream/agent-stream.ts')
+      await import('../stream/agent-stream.ts')
       if (this.#node.stopped.aborted) return SHUTTING_DOWN
       const result = await this.#send(call, requesterGone)
       if (result.events !== undefined) {
-        const stream = this.#streamOf(AgentStream, call, streamId, result.events, result.converter)
+        const stream = await this.#streamOf(call, streamId, result.events, result.converter)
         relay = this.#relayed(call, () => this.#relay(call, streamId, stream))
         relay.catch((error: unknown) => this.#node.failed(error))
       } else if (requesterGone.aborted && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
@@ -304,13 +251,13 @@ export class ServedAgent {
     }
   }
 
-  #streamOf(
-    Stream: typeof AgentStream,
+  async #streamOf(
     { held, query, run }: CallUnderWay,
     streamId: string,
     response: AgentBody,
     given: EventConverter | undefined,
-  ): AgentStream {
+  ): Promise<AgentStream> {
+    const { AgentStream: Stream } = await import('../stream/agent-stream.ts')
     const { runs, stopped, system, streamLimits: limits, streamBudget: budget } = this.#node
     const { account } = query
     const signal = run === undefined ? stopped : runs?.leaving
@@ -354,6 +301,12 @@ export class ServedAgent {
     }
   }
 
+  /** Begins a call that continues a run; undefined if the agent is busy. */
+  #beginResumed(query: AgentQuery, held: HeldBytes, run: ServedRun): CallUnderWay | undefined {
+    const instance = this.#pool.choose()
+    return instance && { place: this.#begin(instance), query, followed: undefined, held, run }
+  }
+
   async #relayed(call: CallUnderWay, relay: () => Promise<void>): Promise<void> {
     try {
       await relay()
@@ -366,43 +319,8 @@ export class ServedAgent {
 
   async #relay(call: CallUnderWay, streamId: string, stream: AgentStream): Promise<void> {
     const { cancelled } = await stream.run()
-    if (call.run !== undefined) await this.#recover(call, call.run)
+    if (call.run !== undefined) await this.#kept.recover(call, call.run)
     else if (cancelled && isCancelled(call.query)) await this.#notifyCancelled(call, streamId)
-  }
-
-  /** Continues a run whose connection to the agent was cut, unless it is over. */
-  async #recover(call: CallUnderWay, { writer }: ServedRun): Promise<void> {
-    await writer.written()
-    if (writer.isOver) return
-    const { recoverRun } = await import('../runs/recovery.ts')
-    const stopped = this.#node.runs?.leaving ?? this.#node.stopped
-    await recoverRun(writer, { stopped, ask: (method, params) => this.#askOfTask(call, writer, method, params) })
-  }
-
-  /** Asks the agent about the task of a run. Events go into the run. */
-  async #askOfTask(
-    call: CallUnderWay,
-    writer: RunWriter,
-    { names, streams }: A2aMethod,
-    params: JsonObject,
-  ): Promise<string | null | undefined> {
-    const { wire: version = '1.0' } = writer
-    const { query } = call
-    const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names[version], params }))
-    const asked: AgentQuery = {
-      ...query,
-      mode: streams ? 'stream' : 'call',
-      body,
-      timeoutMs: RECOVERY_TIMEOUT_MS,
-      wire: { agentId: this.#agentId, version, answer: 'native' },
-      log: query.log && { ...query.log, events: (wire) => writer.events(wire) },
-    }
-    const { AgentStream } = await import('../stream/agent-stream.ts')
-    const one = { ...call, query: asked, isolated: undefined, followed: this.#calls.followed(asked) }
-    const { reply, events, converter } = await this.#send(one)
-    if (events === undefined) return reply.failure === undefined ? (decodeText(reply.body) ?? null) : null
-    await this.#streamOf(AgentStream, one, query.log?.run ?? '', events, converter).run()
-    return undefined
   }
 
   /**
@@ -515,18 +433,6 @@ export class ServedAgent {
 
 /** A question whether an agent answers. */
 const NO_QUERY = { mode: 'call', body: new Uint8Array(0), timeoutMs: 5_000, hops: 1, headers: {} } as const
-
-/** The time for an agent to say how a task goes on, in ms. */
-const RECOVERY_TIMEOUT_MS = 30_000
-
-/** Returns true if a reply opened a stream of events. */
-function isOpened({ mode }: AgentQuery, { failure, status, whole }: AgentReply): boolean {
-  return mode === 'stream' && failure === undefined && whole !== true && status >= 200 && status < 300
-}
-
-function missing(): never {
-  throw new TypeError('this node keeps no log of runs (CONNECTORSA2_A_LOG is off)')
-}
 
 /**
  * Returns true if the end of a stream's client cancels the agent's work. A client that speaks an official version of

@@ -1,0 +1,74 @@
+import { randomUUID } from 'node:crypto'
+
+import type { JsonObject } from '@signalbox/http-kit'
+
+import { chunksOf, lastEventOf } from '../runs/chunks.ts'
+import { LoggedEvents, logText } from '../runs/logged-events.ts'
+import type { ChunkDelivery, RunChunk, RunLog } from '../runs/run-log.ts'
+import type { TaskPhase } from '../runs/seen-task.ts'
+import { asBytes } from '../stream/native-events.ts'
+import type { KnownRun, ParkedOutcome } from './parked-runs.ts'
+
+const ROUND_END = new LoggedEvents('1.0', () => {}).ended().text
+
+/** Writes the events of tasks of inboxes into the log of runs. */
+export class TaskLog {
+  readonly #log: RunLog
+
+  constructor(log: RunLog) {
+    this.#log = log
+  }
+
+  /** Appends events to the log of a task. Resolves with false if another node did so first. */
+  async append(
+    { agentId, callerId, run }: KnownRun,
+    events: readonly JsonObject[],
+    phase: TaskPhase,
+    delivery?: ChunkDelivery,
+    known?: RunChunk,
+  ): Promise<boolean> {
+    const log = this.#log
+    const last = known ?? (await log.last(run))
+    const texts = events.map((result) =>
+      logText(undefined, asBytes(JSON.stringify({ jsonrpc: '2.0', id: null, result }))),
+    )
+    // Streams end with the round.
+    if (phase !== 'open') texts.push(ROUND_END)
+    const common = { agentId, callerId, wire: '1.0', taskId: run } as const
+    let number = last?.number ?? 0
+    const first = last === undefined ? 1 : lastEventOf(last) + 1
+    for (const part of chunksOf(texts, first)) {
+      const complete = Math.min(events.length, part.first - first + (part.more ? 0 : countOf(part.body)))
+      const accepted = delivery && delivery.accepted + complete
+      const chunk = {
+        ...common,
+        ...part,
+        number: ++number,
+        end: phase === 'over' && part.isLast,
+        delivery: delivery && accepted !== undefined ? { lease: delivery.lease, accepted } : undefined,
+      }
+      if (!(await log.append(run, chunk))) return false
+    }
+    return true
+  }
+}
+
+/** Returns the number of events that end in a chunk. */
+function countOf(body: Uint8Array): number {
+  return lastEventOf({ body, first: 1, more: false, continues: false })
+}
+
+/** Returns the event that says that a task is with another lessee now. */
+export function submittedAgain({ attempt, contextId, run: taskId }: KnownRun): JsonObject {
+  const status = { state: 'TASK_STATE_SUBMITTED', timestamp: new Date().toISOString() }
+  return {
+    statusUpdate: { taskId, contextId, status, metadata: { 'signalbox.delivery': { state: 'delivered', attempt } } },
+  }
+}
+
+/** Returns the last event of a task that the gateway has ended. */
+export function outcomeEvent({ contextId, run: taskId }: KnownRun, { reason, state, text }: ParkedOutcome): JsonObject {
+  const message = { messageId: randomUUID(), role: 'ROLE_AGENT', parts: [{ text }] }
+  const status = { state, timestamp: new Date().toISOString(), message }
+  return { statusUpdate: { taskId, contextId, status, metadata: { 'signalbox.reason': reason } } }
+}
