@@ -41,6 +41,7 @@ export const DECISIONS: readonly Requirement[] = [
   ...record('0014-webhooks-and-events.md', {
     M29: 'clients list, poll and stream events; a cursor continues after a restart and on every node; truncated if retention passed it; the policy is checked for each event',
     M31: 'with responder tools, a model receives one command or query, answers it at any node, and waits for the next stored event',
+    M32: 'with inbox tools, a model that is a pull agent takes one request, and writes its events and its end',
     M30: 'an endpoint that agrees gets each event at least once, signed, with its eventId as webhook-id, until its subscription ends',
   }),
   ...record('0003-channels.md', {
