@@ -25,7 +25,7 @@ export interface KeptAnswersParts extends A2aDependencies {
   readonly failed: (error: unknown) => void
 }
 
-/** Everything that keeps the answers of agents: the log, and what reads and writes it. All is undefined without a log. */
+/** The log of the answers of agents, with its readers and writers. All members are undefined without a log. */
 export class KeptAnswers {
   readonly counters = new RunCounters()
   readonly runs: Runs | undefined
