@@ -90,9 +90,14 @@ async function sends(
 async function inbox(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
   const server = stack.use(await startServer(context, subject, { env: { LIMITS_CALLER_RUNS: '0' } }))
   const queue = { max_messages: 100_000, max_per_caller: 100_000 }
-  await askJson(`${server.http}/agents/register`, {
-    body: { agent_id: 'bench', name: 'Bench', a2a: { pull: true, queue } },
-  })
+  try {
+    await askJson(`${server.http}/agents/register`, {
+      body: { agent_id: 'bench', name: 'Bench', a2a: { pull: true, queue } },
+    })
+  } catch {
+    // A commit without inboxes.
+    return () => Promise.resolve({ 'CPU µs/request': Number.NaN })
+  }
   const call = fresh('send')
   const headers = { ...call.headers }
   const next = numbered(

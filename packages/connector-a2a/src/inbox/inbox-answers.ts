@@ -22,7 +22,7 @@ import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import { findMethod, isObject, METHODS, parseForTranslation, translateRequest, translateResult } from '../wire/index.ts'
 import { inboxQueue, isFull } from './inbox.ts'
 import type { Inbox } from './inbox.ts'
-import type { KnownRun } from './parked-runs.ts'
+import type { KnownRun } from './parked-run.ts'
 
 export interface InboxAnswersOptions {
   readonly inbox: Inbox
@@ -112,7 +112,7 @@ export class InboxAnswers {
     const { taskId } = message
     const after = taskId === undefined ? undefined : await this.#continued(query, card, taskId)
     const run = after?.run ?? held ?? query.log?.run ?? newRun()
-    await this.#assertSpace(query, card)
+    this.#assertSpace(query, card)
     const { task, sequence } = await this.#taskWith(message, run, card, after)
     const claimed =
       held === undefined && query.log !== undefined
@@ -156,17 +156,15 @@ export class InboxAnswers {
   }
 
   /** @throws InboxFull */
-  async #assertSpace({ callerId }: AgentQuery, card: AgentCard): Promise<void> {
-    const { inbox } = this.#options
+  #assertSpace({ callerId }: AgentQuery, card: AgentCard): void {
+    const { tasks } = this.#options.inbox
     const { queue } = agentOptions(card)
-    const { waiting, inFlight } = await inbox.status(card)
-    if (waiting + inFlight >= queue.maxMessages) {
+    if (tasks.inQueue(card.agent_id) >= queue.maxMessages) {
       throw new InboxFull(
         `the inbox of ${card.agent_id} has ${queue.maxMessages} requests, its limit (a2a.queue.max_messages)`,
       )
     }
-    const own = inbox.tasksOf(card.agent_id).filter((task) => task.callerId === callerId && IN_QUEUE.has(task.phase))
-    if (own.length >= queue.maxPerCaller) {
+    if (tasks.inQueue(card.agent_id, callerId) >= queue.maxPerCaller) {
       throw new InboxFull(
         `the caller has ${queue.maxPerCaller} requests in the inbox of ${card.agent_id}, the limit of each (a2a.queue.max_per_caller)`,
       )
@@ -215,7 +213,7 @@ export class InboxAnswers {
   async #list(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<JsonObject> {
     const { contextId, pageSize: given, pageToken } = params
     const pageSize = Math.min(Number(given ?? DEFAULT_PAGE) || DEFAULT_PAGE, MAX_PAGE)
-    const all = this.#options.inbox.tasksOf(card.agent_id).filter((state) => mayRead(query, card, state.callerId))
+    const all = this.#options.inbox.tasks.of(card.agent_id).filter((state) => mayRead(query, card, state.callerId))
     const wanted = all
       .filter((state) => contextId === undefined || contextId === '' || state.contextId === contextId)
       .toReversed()
@@ -272,23 +270,26 @@ function sequenceOf(last: RunChunk | undefined): number {
   return last === undefined ? 0 : lastEventOf(last)
 }
 
-const IN_QUEUE: ReadonlySet<KnownRun['phase']> = new Set<KnownRun['phase']>(['stored', 'delivered', 'working'])
 const NO_BODY = new Uint8Array(0)
 const OK: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
 const TASK_NOT_CANCELABLE = -32002
 
 /** Returns the metadata of a message that is parked now, as the last one. */
 function storedNow(card: AgentCard, inbox: Inbox): JsonObject {
-  const waiting = inbox.tasksOf(card.agent_id).filter(({ phase }) => phase === 'stored')
   const expiresAt = Date.now() + agentOptions(card).queue.ttlSeconds * 1000
-  return { state: 'stored', position: waiting.length + 1, expires_at: new Date(expiresAt).toISOString() }
+  return {
+    state: 'stored',
+    position: inbox.tasks.stored(card.agent_id) + 1,
+    expires_at: new Date(expiresAt).toISOString(),
+  }
 }
 
 /** Returns how far a request of an inbox is, for the metadata of its task. */
-function deliveryOf({ agentId, attempt, createdAt, expiresAt, phase }: KnownRun, inbox: Inbox): JsonObject {
+function deliveryOf(state: KnownRun, inbox: Inbox): JsonObject {
+  const { attempt, expiresAt, phase } = state
   if (phase === 'stored') {
-    const before = inbox.tasksOf(agentId).filter((one) => one.phase === 'stored' && one.createdAt < createdAt)
-    return { state: 'stored', position: before.length + 1, expires_at: new Date(expiresAt).toISOString() }
+    const position = inbox.tasks.positionOf(state)
+    return { state: 'stored', position, expires_at: new Date(expiresAt).toISOString() }
   }
   if (phase === 'delivered') return { state: 'delivered', attempt }
   return { state: phase === 'done' ? 'done' : 'working' }

@@ -20,8 +20,9 @@ import { lastEventOf } from '../runs/chunks.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { isObject, parseForTranslation } from '../wire/index.ts'
-import { completeEvents } from './inbox-events.ts'
-import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-runs.ts'
+import { assertBounded, completeEvents } from './inbox-events.ts'
+import type { ParkedIndex } from './parked-index.ts'
+import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-run.ts'
 import { ParkedRuns } from './parked-runs.ts'
 import { outcomeEvent, submittedAgain, TaskLog } from './task-log.ts'
 
@@ -95,14 +96,9 @@ export class Inbox implements AgentInbox {
     return this.#runs.opened
   }
 
-  /** Returns the tasks of an agent, oldest first. */
-  tasksOf(agentId: string): readonly KnownRun[] {
-    return this.#runs.of(agentId)
-  }
-
-  /** Returns the agents that have tasks. */
-  agents(): Iterable<string> {
-    return this.#runs.agents()
+  /** The tasks of all inboxes, as this node has followed them. */
+  get tasks(): ParkedIndex {
+    return this.#runs.index
   }
 
   /**
@@ -249,6 +245,7 @@ export class Inbox implements AgentInbox {
       )
     }
     const fresh = complete.slice(accepted - offset)
+    assertBounded(fresh, last, phase)
     const result = {
       accepted: Math.max(accepted, offset + complete.length),
       cancelRequested: state.cancel === true,
@@ -405,12 +402,11 @@ export class Inbox implements AgentInbox {
   /** Ends the tasks whose messages were parked for too long. Every node tries, and one succeeds. */
   async #expire(): Promise<void> {
     const now = Date.now()
-    for (const state of this.#runs.all()) {
-      if (state.phase !== 'stored' || state.expiresAt > now) continue
+    for (const state of this.tasks.expired(now)) {
       const text = 'the agent did not fetch the request in time'
       await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_EXPIRED', text })
     }
-    this.#runs.forget(now - this.#options.keepMs)
+    this.tasks.forget(now - this.#options.keepMs)
   }
 }
 

@@ -16,7 +16,7 @@ import { isObject, METHODS } from '../wire/index.ts'
 import { AgentAnswers, renamed, taskIn } from './agent-answers.ts'
 import { phaseAfter } from './inbox-events.ts'
 import type { Inbox } from './inbox.ts'
-import type { KnownRun } from './parked-runs.ts'
+import type { KnownRun } from './parked-run.ts'
 
 /** An agent that is called, and that may be away. */
 export interface CalledAgent {
@@ -83,10 +83,10 @@ export class OfflineDelivery {
 
   #look(): void {
     const { failed, find, inbox } = this.#options
-    for (const agentId of inbox.agents()) {
+    for (const agentId of inbox.tasks.agents) {
       const found = this.#busy.has(agentId) ? undefined : find(agentId)
       if (found === undefined || agentOptions(found.card).offline !== 'queue') continue
-      if (!inbox.tasksOf(agentId).some(({ phase }) => phase === 'stored' || phase === 'delivered')) continue
+      if (!inbox.tasks.of(agentId).some(({ phase }) => phase === 'stored' || phase === 'delivered')) continue
       if (!this.#isDue(agentId, found.card)) continue
       this.#busy.add(agentId)
       this.#drain(found.card, found.agent)

@@ -1,62 +1,20 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
-import { KeyedLog, MultiMap } from '@signalbox/broker-core/internal'
+import { KeyedLog } from '@signalbox/broker-core/internal'
 import { isJsonObject } from '@signalbox/http-kit/internal'
+
+import { ParkedIndex } from './parked-index.ts'
+import type { KnownRun, ParkedPhase, ParkedRun } from './parked-run.ts'
 
 /** The compacted events store of the heads, one for each run. */
 const CHANNEL = '_AGENTS_.parked'
 
-/** The phase of a run in an inbox: parked, with a lessee, with its events, waiting for its caller, or over. */
-export type ParkedPhase = 'stored' | 'delivered' | 'working' | 'waiting' | 'done'
-
-/** The state of one run of an inbox: a task, with its messages. Times are in ms since the epoch. */
-export interface ParkedRun {
-  readonly run: string
-  readonly agentId: string
-  readonly callerId: string
-  readonly contextId: string
-  readonly phase: ParkedPhase
-  /** The id of the queue item of the last message. Items with another id are dropped. */
-  readonly item: string
-  /** The sequence of the last event before the last message. */
-  readonly start: number
-  readonly createdAt: number
-  /** The time at which a parked message is given up. */
-  readonly expiresAt: number
-  /** The number of times that the last message was leased. */
-  readonly attempt: number
-  /** The digest of the lessee's receipt. */
-  readonly lease?: string | undefined
-  /** True once the last message may have reached an agent that is called: it is not sent again. */
-  readonly isSent?: boolean | undefined
-  /** The id of the task at an agent that is called. */
-  readonly agentTask?: string | undefined
-  /** True once the caller has asked to cancel the task. */
-  readonly cancel?: boolean | undefined
-  /** The end that the gateway has decided for the task. */
-  readonly outcome?: ParkedOutcome | undefined
-}
-
-/** An end of a task that its agent has not written itself. */
-export interface ParkedOutcome {
-  /** The state of A2A 1.0. */
-  readonly state: 'TASK_STATE_FAILED' | 'TASK_STATE_CANCELED'
-  readonly reason: 'DELIVERY_EXPIRED' | 'DELIVERY_FAILED' | 'REJECTED' | 'CANCELED'
-  /** The reason in words. */
-  readonly text: string
-}
-
-/** A state, and its position in the log. */
-export interface KnownRun extends ParkedRun {
-  readonly sequence: number
-}
-
 /** The runs of all inboxes, as every node follows them. */
 export class ParkedRuns {
   readonly #log: KeyedLog
-  readonly #known = new Map<string, KnownRun>()
-  #byAgent = new MultiMap<string, string>()
+  /** The tasks as this node has followed them. */
+  readonly index = new ParkedIndex()
   readonly #follower: KeyedLogFollower
   readonly #closed = new AbortController()
   readonly #changed: (run: KnownRun) => void
@@ -75,10 +33,7 @@ export class ParkedRuns {
     this.#log = new KeyedLog(system, CHANNEL, { maxAgeMs, maxBytes: MAX_BYTES })
     this.#follower = this.#log.follow(
       {
-        restart: () => {
-          this.#known.clear()
-          this.#byAgent = new MultiMap()
-        },
+        restart: () => this.index.clear(),
         entry: (entry) => this.#learn(entry),
         failed,
       },
@@ -89,20 +44,6 @@ export class ParkedRuns {
   /** Resolves when the runs are known. */
   get opened(): Promise<void> {
     return this.#follower.opened
-  }
-
-  /** Returns the agents that have runs. */
-  agents(): Iterable<string> {
-    return this.#byAgent.keys()
-  }
-
-  /** Returns the runs of an agent, oldest first. */
-  of(agentId: string): readonly KnownRun[] {
-    return [...this.#byAgent.get(agentId)].flatMap((run) => this.#known.get(run) ?? [])
-  }
-
-  all(): Iterable<KnownRun> {
-    return this.#known.values()
   }
 
   /** Returns the last state of a run, whichever node wrote it. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -137,18 +78,8 @@ export class ParkedRuns {
   #learn(entry: KeyedEntry): void {
     const run = readRun(entry)
     if (run === undefined) return
-    if (!this.#known.has(run.run)) this.#byAgent.add(run.agentId, run.run)
-    this.#known.set(run.run, run)
+    this.index.set(run)
     this.#changed(run)
-  }
-
-  /** Forgets the runs that were over, or without a change, for a time. The log removes them too. */
-  forget(before: number): void {
-    for (const [run, { agentId, expiresAt }] of this.#known) {
-      if (expiresAt >= before) continue
-      this.#known.delete(run)
-      this.#byAgent.delete(agentId, run)
-    }
   }
 }
 

@@ -7,7 +7,7 @@ import { LoggedEvents, logText } from '../runs/logged-events.ts'
 import type { ChunkDelivery, RunChunk, RunLog } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { asBytes } from '../stream/native-events.ts'
-import type { KnownRun, ParkedOutcome } from './parked-runs.ts'
+import type { KnownRun, ParkedOutcome } from './parked-run.ts'
 
 const ROUND_END = new LoggedEvents('1.0', () => {}).ended().text
 
@@ -24,7 +24,7 @@ export class TaskLog {
     { agentId, callerId, run }: KnownRun,
     events: readonly JsonObject[],
     phase: TaskPhase,
-    delivery?: ChunkDelivery,
+    delivery?: Pick<ChunkDelivery, 'lease' | 'accepted'>,
     known?: RunChunk,
   ): Promise<boolean> {
     const log = this.#log
@@ -36,16 +36,19 @@ export class TaskLog {
     if (phase !== 'open') texts.push(ROUND_END)
     const common = { agentId, callerId, wire: '1.0', taskId: run } as const
     let number = last?.number ?? 0
+    let total = last?.delivery?.total ?? 0
     const first = last === undefined ? 1 : lastEventOf(last) + 1
     for (const part of chunksOf(texts, first)) {
       const complete = Math.min(events.length, part.first - first + (part.more ? 0 : countOf(part.body)))
       const accepted = delivery && delivery.accepted + complete
+      total += part.body.byteLength
       const chunk = {
         ...common,
         ...part,
         number: ++number,
         end: phase === 'over' && part.isLast,
-        delivery: delivery && accepted !== undefined ? { lease: delivery.lease, accepted } : undefined,
+        // A chunk of the gateway continues the count, under no lease.
+        delivery: { lease: delivery?.lease ?? '', accepted: accepted ?? 0, total },
       }
       if (!(await log.append(run, chunk))) return false
     }

@@ -2,7 +2,7 @@ import type { AgentCard, InboxStatus } from '@signalbox/registry'
 import { isParkable } from '@signalbox/registry'
 
 import type { Inbox } from '../inbox/inbox.ts'
-import type { KnownRun, ParkedPhase } from '../inbox/parked-runs.ts'
+import type { KnownRun, ParkedPhase } from '../inbox/parked-run.ts'
 import type { AgentLookup } from '../options.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import { parseCursor } from '../runs/run-log.ts'
@@ -106,7 +106,7 @@ export function agentInboxes(parts: AgentInboxesParts): AgentInboxes {
     async tasks(agentId, { all = false, limit, after }) {
       if (cardOf(agentId) === undefined) return undefined
       await inbox().opened
-      const tasks = inbox().tasksOf(agentId)
+      const tasks = inbox().tasks.of(agentId)
       const wanted = (all ? tasks : tasks.filter(({ phase }) => phase !== 'done')).toSorted(newestFirst)
       const rest = after === undefined ? wanted : wanted.filter((task) => placeOf(task) < after)
       const page = rest.slice(0, limit)
@@ -127,7 +127,7 @@ export function agentInboxes(parts: AgentInboxesParts): AgentInboxes {
     phases() {
       const counts = { stored: 0, delivered: 0, working: 0, waiting: 0 }
       for (const { agent_id: agentId } of parkable()) {
-        for (const { phase } of inbox().tasksOf(agentId)) if (phase !== 'done') counts[phase]++
+        for (const { phase } of inbox().tasks.of(agentId)) if (phase !== 'done') counts[phase]++
       }
       return counts
     },

@@ -59,6 +59,8 @@ export interface ChunkDelivery {
   readonly lease: string
   /** The number of events of this delivery, up to this chunk. */
   readonly accepted: number
+  /** The bytes of all events of the task, up to this chunk. */
+  readonly total: number
 }
 
 /** The position of an event in a run. */
@@ -193,6 +195,7 @@ function encodeChunk(chunk: RunChunk): MessageInput & { readonly body: Uint8Arra
   if (delivery !== undefined) {
     tags['lease'] = delivery.lease
     tags['accepted'] = String(delivery.accepted)
+    tags['total'] = String(delivery.total)
   }
   if (reply === undefined) return { body, tags }
   const { error, body: answer = NOTHING, tags: answerTags } = encodeAgentReply(reply)
@@ -220,6 +223,7 @@ export function decodeChunk({
     end,
     lease,
     accepted,
+    total,
     a2a_error: error,
     a2a_executed: executed,
   } = tags
@@ -237,7 +241,7 @@ export function decodeChunk({
     continues: continues === '1',
     end: end === '1',
     writtenAt,
-    delivery: lease === undefined ? undefined : { lease, accepted: Number(accepted) },
+    delivery: lease === undefined ? undefined : { lease, accepted: Number(accepted), total: Number(total ?? 0) },
     reply:
       executed === undefined
         ? undefined

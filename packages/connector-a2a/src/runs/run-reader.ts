@@ -158,8 +158,7 @@ export class RunReader implements FrameSource {
     await this.#subscription?.close()
   }
 
-  /** Ends the run itself, for a request that failed before its caller could know of it. */
-  async cancelRun(): Promise<void> {
+  async abort(): Promise<void> {
     await publishStreamCancel(this.#options.system, this.#options.run).catch(() => {})
   }
 

@@ -190,6 +190,12 @@ export class CallerStream implements ReceiverOwner, Timed {
     if (stalled) this.#response?.destroy()
   }
 
+  /** Ends the stream for all its readers, and cancels the agent's side. For operators. */
+  abort(): void {
+    this.end(STREAM_FAILURES.INTERRUPTED)
+    void this.#link.abort()
+  }
+
   /** @inheritdoc */
   tick(now: number): void {
     const { idleMs, endsAt = Infinity } = this.#options

@@ -47,7 +47,7 @@ export class OpenAgentStreams {
   /** Ends a stream, and informs its agent; false if it is not open. */
   cancel(id: string): boolean {
     const open = this.#streams.get(id)
-    open?.stream.end(STREAM_FAILURES.INTERRUPTED)
+    open?.stream.abort()
     return open !== undefined
   }
 

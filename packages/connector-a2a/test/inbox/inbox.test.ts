@@ -306,4 +306,38 @@ describe('agents that fetch their requests', () => {
     expect(events[0]?.task.artifacts?.[0]?.parts).toEqual([{ text: 'one ' }])
     expect(rpc(await ask(host, 'SubscribeToTask', { id })).error?.code).toBe(-32004)
   })
+
+  test('inbox - a lessee that floods its task is refused, and can still end it', async () => {
+    const pull = await openPull()
+    const { host, inbox, card } = pull
+    await host.post(PULL, send('hello', 'm1'), V10)
+    const { receipt, taskId } = await lease(pull)
+    const many = Array.from({ length: 2_000 }, () => artifact('x'))
+    let offset = 0
+    for (; offset < 8_000; offset += 2_000) await inbox.events(card(), { receipt, offset, events: many })
+    await expect(inbox.events(card(), { receipt, offset, events: many })).rejects.toMatchObject({
+      code: 'EVENT_INVALID',
+      message: expect.stringContaining('the most are 10000'),
+    })
+    const large = [artifact('x'.repeat(17 * 1024 * 1024))]
+    await expect(inbox.events(card(), { receipt, offset, events: large })).rejects.toMatchObject({
+      code: 'EVENT_INVALID',
+    })
+    await inbox.events(card(), { receipt, offset, events: [status('COMPLETED')] })
+    expect(rpc(await ask(host, 'GetTask', { id: taskId })).result.status.state).toBe('TASK_STATE_COMPLETED')
+  })
+
+  test('inbox - a card that switches to a url and back keeps the tasks of the inbox', async () => {
+    const pull = await openPull()
+    const { host, inbox, card } = pull
+    const { id } = rpc(await host.post(PULL, send('hello', 'm1'), V10)).result.task
+    await host.registry.register({ agent_id: PULL, name: 'p', url: 'http://127.0.0.1:9/' }, OWNER)
+    expect(rpc(await ask(host, 'GetTask', { id })).error?.data?.[0]?.reason).toBe('AGENT_UNREACHABLE')
+    await host.registry.register({ agent_id: PULL, name: 'p', a2a: { pull: true } }, OWNER)
+    await until(() => host.registry.get(PULL)?.a2a !== undefined)
+    const { receipt, taskId } = await lease(pull)
+    expect(taskId).toBe(id)
+    await inbox.events(card(), { receipt, offset: 0, events: [status('COMPLETED')] })
+    expect(rpc(await ask(host, 'GetTask', { id })).result.status.state).toBe('TASK_STATE_COMPLETED')
+  })
 })

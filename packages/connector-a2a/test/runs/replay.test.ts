@@ -1,3 +1,4 @@
+import type { Authenticator } from '@signalbox/http-kit'
 import { describe, expect, test } from 'vitest'
 
 import type { GatewayHost } from '../gateway-host.ts'
@@ -43,10 +44,15 @@ function stream(host: GatewayHost, messageId: string, headers: Record<string, st
   })
 }
 
-function subscribe(host: GatewayHost, taskId: string, cursor: string): Promise<Response> {
+function subscribe(
+  host: GatewayHost,
+  taskId: string,
+  cursor: string,
+  headers: Record<string, string> = {},
+): Promise<Response> {
   return fetch(`${host.base}/a2a/${DURABLE}`, {
     method: 'POST',
-    headers: { ...V10, 'last-event-id': cursor },
+    headers: { ...V10, 'last-event-id': cursor, ...headers },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: taskId } }),
   })
 }
@@ -99,5 +105,33 @@ describe('streams that replay', () => {
     }
     expect(error).toMatchObject({ code: -32602, data: [{ reason: 'CURSOR_INVALID' }] })
     expect(error.message).toContain(problem)
+  })
+
+  test('replay - a cursor that is ahead, of another task, or of another caller is refused', async () => {
+    const authenticator: Authenticator = {
+      authenticate: ({ headers: { authorization = '' } }) => ({ clientId: authorization }),
+    }
+    const { host } = await openDurable(
+      (_asked, response) => {
+        beginStream(response)
+        response.write(taskEvent('t1', { task: 'WORKING' }))
+        response.end(taskEvent('t1', { state: 'COMPLETED' }))
+      },
+      { authenticator },
+    )
+    const alice = { authorization: 'alice' }
+    const { last = '' } = await read(await stream(host, 'm1', alice))
+    const [run = ''] = last.split('.')
+    for (const [cursor, task, caller, problem] of [
+      [`${run}.99`, 't1', 'alice', 'it is ahead of the task'],
+      [last, 't2', 'alice', 'it names no event of this task'],
+      [last, 't1', 'bob', ''],
+    ] as const) {
+      const response = await subscribe(host, task, cursor, { authorization: caller })
+      const { error } = (await response.json()) as { error: { message: string; data: { reason: string }[] } }
+      // A task of another caller is not known at all.
+      expect([error.data[0]?.reason, error.message.includes(problem)]).toEqual(['CURSOR_INVALID', true])
+    }
+    expect((await read(await subscribe(host, 't1', `${run}.1`, alice))).events).toHaveLength(1)
   })
 })

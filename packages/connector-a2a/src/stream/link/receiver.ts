@@ -41,6 +41,8 @@ export interface FrameSource {
   confirm(): void
   /** Ends the agent's side, if the stream is its caller's alone. */
   cancel(): Promise<void>
+  /** Ends the agent's side, also for other readers. */
+  abort(): Promise<void>
   tick(now: number): void
   /** Drops the frames that were not read. Idempotent. */
   close(): Promise<void>
@@ -137,6 +139,10 @@ export class LinkReceiver implements FrameSource {
   /** Cancels the agent's side of the stream. */
   async cancel(): Promise<void> {
     await publishStreamCancel(this.#system, this.#streamId).catch(() => {})
+  }
+
+  abort(): Promise<void> {
+    return this.cancel()
   }
 
   /** Grants credit when a grant is due. */

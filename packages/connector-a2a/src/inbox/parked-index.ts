@@ -1,0 +1,110 @@
+import { MultiMap } from '@signalbox/broker-core/internal'
+
+import type { KnownRun, ParkedPhase } from './parked-run.ts'
+
+/** The phases in which the last message of a task is in the queue. */
+const IN_QUEUE: ReadonlySet<ParkedPhase> = new Set<ParkedPhase>(['stored', 'delivered', 'working'])
+
+/** The most tasks that are over and kept in memory. The others are found by their ids. */
+const MAX_OVER = 10_000
+
+/** The tasks of all inboxes in memory, counted so that no request has to look at all of them. */
+export class ParkedIndex {
+  readonly #known = new Map<string, KnownRun>()
+  readonly #byAgent = new MultiMap<string, string>()
+  /** The tasks whose last messages are parked, by agent, in the order in which they were parked. */
+  readonly #stored = new MultiMap<string, string>()
+  /** The number of tasks in the queue of each agent, and of each of its callers. */
+  readonly #inQueue = new Map<string, number>()
+  /** The tasks that are over, oldest first. */
+  readonly #over = new Set<string>()
+
+  /** The agents that have tasks. */
+  get agents(): Iterable<string> {
+    return this.#byAgent.keys()
+  }
+
+  /** Returns the tasks of an agent, oldest first. */
+  of(agentId: string): readonly KnownRun[] {
+    return [...this.#byAgent.get(agentId)].flatMap((run) => this.#known.get(run) ?? [])
+  }
+
+  /** Returns the number of tasks in an agent's queue: of a caller, or of all. */
+  inQueue(agentId: string, callerId?: string): number {
+    return this.#inQueue.get(nameOf(agentId, callerId)) ?? 0
+  }
+
+  /** Returns the number of tasks of an agent that are parked. */
+  stored(agentId: string): number {
+    return this.#stored.get(agentId).size
+  }
+
+  /** Returns the place of a task among those of its agent that are parked, from 1. */
+  positionOf({ agentId, run }: KnownRun): number {
+    let position = 1
+    for (const one of this.#stored.get(agentId)) {
+      if (one === run) break
+      position++
+    }
+    return position
+  }
+
+  /** Returns the parked tasks whose time is over. */
+  expired(now: number): readonly KnownRun[] {
+    return [...this.#stored.values()].flatMap((run) => {
+      const known = this.#known.get(run)
+      return known !== undefined && known.expiresAt <= now ? known : []
+    })
+  }
+
+  set(state: KnownRun): void {
+    const { agentId, phase, run } = state
+    const before = this.#known.get(run)
+    if (before === undefined) this.#byAgent.add(agentId, run)
+    else this.#count(before, -1)
+    this.#known.set(run, state)
+    this.#count(state, 1)
+    if (phase === 'stored') this.#stored.add(agentId, run)
+    else this.#stored.delete(agentId, run)
+    if (phase === 'done') this.#keepOver(run)
+  }
+
+  clear(): void {
+    for (const run of this.#known.keys()) this.#delete(run)
+  }
+
+  /** Forgets the tasks that did not change for a time. The log removes them too. */
+  forget(before: number): void {
+    for (const [run, { expiresAt }] of this.#known) if (expiresAt < before) this.#delete(run)
+  }
+
+  #keepOver(run: string): void {
+    this.#over.add(run)
+    const [oldest] = this.#over
+    if (this.#over.size > MAX_OVER && oldest !== undefined) this.#delete(oldest)
+  }
+
+  #delete(run: string): void {
+    const known = this.#known.get(run)
+    if (known === undefined) return
+    this.#count(known, -1)
+    this.#known.delete(run)
+    this.#over.delete(run)
+    this.#byAgent.delete(known.agentId, run)
+    this.#stored.delete(known.agentId, run)
+  }
+
+  #count({ agentId, callerId, phase }: KnownRun, by: number): void {
+    if (!IN_QUEUE.has(phase)) return
+    for (const name of [nameOf(agentId, callerId), nameOf(agentId, undefined)]) {
+      const count = (this.#inQueue.get(name) ?? 0) + by
+      if (count === 0) this.#inQueue.delete(name)
+      else this.#inQueue.set(name, count)
+    }
+  }
+}
+
+/** An agent_id has no line end. */
+function nameOf(agentId: string, callerId: string | undefined): string {
+  return callerId === undefined ? agentId : `${agentId}\n${callerId}`
+}
