@@ -17,6 +17,9 @@ import type { BenchContext, Row } from '../row.ts'
 import { atMost, compare, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 
+/** The callers of an inbox, each of which is its own lessee. */
+const INBOX_CALLERS = 8
+
 /** The callers of a keyed send. */
 const CALLERS = 32
 const DURABLE = { a2a: { ...SPEAKS_10.a2a, durable: true } }
@@ -90,14 +93,9 @@ async function sends(
 async function inbox(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
   const server = stack.use(await startServer(context, subject, { env: { LIMITS_CALLER_RUNS: '0' } }))
   const queue = { max_messages: 100_000, max_per_caller: 100_000 }
-  try {
-    await askJson(`${server.http}/agents/register`, {
-      body: { agent_id: 'bench', name: 'Bench', a2a: { pull: true, queue } },
-    })
-  } catch {
-    // A commit without inboxes.
-    return () => Promise.resolve({ 'CPU µs/request': Number.NaN })
-  }
+  await askJson(`${server.http}/agents/register`, {
+    body: { agent_id: 'bench', name: 'Bench', a2a: { pull: true, queue } },
+  })
   const call = fresh('send')
   const headers = { ...call.headers }
   const next = numbered(
@@ -117,20 +115,21 @@ async function inbox(context: BenchContext, subject: Subject, stack: AsyncDispos
     const done = { statusUpdate: { status: { state: 'TASK_STATE_COMPLETED' } } }
     await ask(`${server.http}/agents/bench/inbox/events`, JSON.stringify({ receipt, offset: 0, events: [done] }))
   }
-  return warmLoad(context, server.process, {
-    async run(durationMs) {
-      const begin = performance.now()
-      let requests = 0
-      const caller = async (): Promise<void> => {
-        while (performance.now() < begin + durationMs) {
-          await cycle()
-          requests++
-        }
+  const run = async (): Promise<Figures> => {
+    const begin = performance.now()
+    const before = await server.process.cpuMicros()
+    let requests = 0
+    const caller = async (): Promise<void> => {
+      while (performance.now() < begin + context.roundMs) {
+        await cycle()
+        requests++
       }
-      await Promise.all(Array.from({ length: 8 }, caller))
-      return { requests, wallMs: performance.now() - begin }
-    },
-  })
+    }
+    await Promise.all(Array.from({ length: INBOX_CALLERS }, caller))
+    return { 'CPU µs/request': ((await server.process.cpuMicros()) - before) / requests }
+  }
+  await run()
+  return run
 }
 
 async function ask(url: string, body: string, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
