@@ -18,6 +18,9 @@ import { seenTask } from './seen-task.ts'
 const OWN = 'signalbox.'
 export const LOG_ENDS = { answer: `${OWN}answer`, ended: `${OWN}ended`, failed: `${OWN}failed` } as const
 
+/** A message, or a state in which a task does not go on. Texts of an agent may match, and are then parsed. */
+const OTHER_STATE = /"(?:message|task)"\s*:|"state"\s*:\s*"(?!TASK_STATE_WORKING"|working")|\\u/
+
 /**
  * Writes an agent's events into the log of a run, as they came: readers convert them into their version of A2A, or into
  * the gateway's own events. Texts hold one character for each byte.
@@ -26,6 +29,7 @@ export class LoggedEvents implements EventConverter {
   readonly #wire: WireVersion | undefined
   readonly #seen: (task: SeenTask) => void
   #gap: number | undefined
+  #hasTask = false
   /** Recognizes the last event of an agent that speaks its own dialect. */
   readonly #dialect: OwnEvents | undefined
 
@@ -43,17 +47,30 @@ export class LoggedEvents implements EventConverter {
 
   next(event: ServerSentEvent): ClientText {
     const { data } = event
+    if (this.#isProgress(event)) return { text: logText(undefined, data), end: undefined }
     const json = parseData(data)
     if (json === 'invalid') return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
     const isResponse = json !== undefined && isJsonObject(json.value) && json.value['jsonrpc'] === '2.0'
     if (this.#wire !== undefined && !isResponse) return this.failure(STREAM_FAILURES.INVALID_RESPONSE)
     const task = json === undefined ? undefined : seenTask(json.value)
-    if (task !== undefined) this.#seen(task)
+    if (task !== undefined) {
+      this.#hasTask = true
+      this.#seen(task)
+    }
     const name = event.event?.startsWith(OWN) === true ? undefined : event.event
     const end = this.#dialect?.next(event).end
     // A failure of the dialect is one of the conversion: each reader gets it from its own.
     const text = this.#gap === undefined ? (json?.text ?? data) : this.#marked(json?.text ?? data)
     return { text: logText(name, text), end: typeof end === 'number' ? 'error' : end }
+  }
+
+  /**
+   * Returns true for an event that changes neither the task nor its phase, as most do. It is not parsed here: its readers
+   * parse it, and get the error for one that is not valid.
+   */
+  #isProgress({ data, event }: ServerSentEvent): boolean {
+    if (!this.#hasTask || this.#gap !== undefined || this.#wire === undefined || event !== undefined) return false
+    return data.startsWith('{"jsonrpc"') && !data.includes('"error"') && !OTHER_STATE.test(data)
   }
 
   /** Marks the first event after a gap. */

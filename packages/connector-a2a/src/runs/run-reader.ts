@@ -42,6 +42,9 @@ export interface RunReaderOptions {
 /** The chunks that are read ahead of the caller. */
 const AHEAD = 2
 
+/** The beginning of an event without a name, as the log has it. */
+const DATA = 'data: '
+
 /** A failure in the log is longer than the event that it replaces. */
 const ESCAPED_BYTES = 4_096
 
@@ -257,13 +260,29 @@ export class RunReader implements FrameSource {
     if (this.#isPartial && !chunk.continues) this.#reader = this.#newReader()
     this.#isPartial = chunk.more
     const { buffer, byteOffset, byteLength } = chunk.body
-    this.#reader.feed(Buffer.from(buffer, byteOffset, byteLength))
+    const body = Buffer.from(buffer, byteOffset, byteLength)
+    if (chunk.more || chunk.continues) this.#reader.feed(body)
+    else this.#readWhole(body.toString('latin1'))
     if (chunk.more) return
     const text = this.#texts.join('')
     this.#texts = []
     if (text === '' && this.#end === undefined) return
     this.#addFrame(text, this.#end)
     if (this.#end !== undefined) this.#state = 'ended'
+  }
+
+  /** Reads whole events. Most have one line of data, and need no parser. */
+  #readWhole(text: string): void {
+    for (let at = 0; at < text.length;) {
+      const end = text.indexOf('\n\n', at)
+      // A chunk that was cut off, which no node writes.
+      if (end === -1) return
+      const event = text.slice(at, end)
+      if (event.startsWith(DATA) && !event.includes('\n')) {
+        this.#onEvent({ event: undefined, data: event.slice(DATA.length) })
+      } else this.#reader.feed(Buffer.from(`${event}\n\n`, 'latin1'))
+      at = end + 2
+    }
   }
 
   #newReader(): EventReader {

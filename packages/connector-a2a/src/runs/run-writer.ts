@@ -93,8 +93,6 @@ export class RunWriter implements StreamSink {
     this.#number = after?.number ?? 0
     this.#sequence = after === undefined ? 0 : lastEventOf(after)
     this.#nextBeat = firstMoment(performance.now(), heartbeatMs)
-    this.#control = this.#listen()
-    this.#control.catch(() => {})
   }
 
   /** The last task that an event named. */
@@ -142,8 +140,9 @@ export class RunWriter implements StreamSink {
     if (this.#state === 'broken') this.#state = 'open'
   }
 
-  /** @inheritdoc */
+  /** @inheritdoc A second stream of the run has the same control channel. */
   async open(): Promise<void> {
+    this.#control ??= this.#listen()
     await this.#control
   }
 
