@@ -96,12 +96,13 @@ export async function relayed(
   stack: AsyncDisposableStack,
   { between, agent, url }: Relay,
   { json, headers }: NativeCall,
+  perSecond = PER_SECOND,
 ): Promise<Run<{ readonly 'CPU µs/event': number }>> {
   const request = numbered(postBytes(url, json, headers))
   const readers = stack.use(await SseReaders.open({ url, count: STREAMS, request, mark: 'data: {' }))
   const emission: Emission = {
-    events: Math.ceil((context.roundMs / 1000) * PER_SECOND),
-    perSecond: PER_SECOND,
+    events: Math.ceil((context.roundMs / 1000) * perSecond),
+    perSecond,
     bytes: 512,
   }
   const events = emission.events * STREAMS
