@@ -8,7 +8,7 @@ import type { BenchContext, Row } from '../row.ts'
 import { atMost, compare, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 
-/** The events of each stream in a second: what a model that writes quickly sends. */
+/** The events of each stream in a second, as a quick model sends them. */
 const EVENTS_PER_SECOND = 200
 
 /** The callers of an inbox, each of which is its own lessee. */
