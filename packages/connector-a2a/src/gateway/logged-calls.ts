@@ -108,7 +108,7 @@ export class LoggedCalls {
     const cursor = cursorOf(reply)
     if (cursor === undefined) return { answer: reply, replayed: false, run: log.run }
     const answer = await this.#answerOf(cursor, logged, reply.parked)
-    return { answer, replayed: reply.parked === undefined, run: cursor.run }
+    return { answer, replayed: reply.repeated === true, run: cursor.run }
   }
 
   /** Opens a stream, or continues an earlier one. @throws as AgentRequests.request does */
@@ -134,7 +134,7 @@ export class LoggedCalls {
       if (earlier === undefined) return { answer: { refused: reply }, replayed: false, run: log.run }
       const shown = reply.parked === 'snapshot' ? await this.#task(earlier.run) : undefined
       const answer = await this.#follow(earlier, logged, shown)
-      return { answer, replayed: reply.parked === undefined, run: earlier.run }
+      return { answer, replayed: reply.repeated === true, run: earlier.run }
     } catch (error) {
       await reader.close()
       throw error

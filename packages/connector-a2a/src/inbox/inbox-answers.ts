@@ -9,7 +9,7 @@ import { agentOptions } from '@signalbox/registry'
 
 import { A2A_CODES, errorDetails, NativeError } from '../native/errors.ts'
 import type { AgentQuery } from '../requests/agent-query.ts'
-import type { AgentReply } from '../requests/agent-reply.ts'
+import type { AgentReply, ParkedReply } from '../requests/agent-reply.ts'
 import { DELIVERY, foldRun } from '../runs/folded-task.ts'
 import { lastEventOf } from '../runs/chunks.ts'
 import type { RunChunk, RunLog } from '../runs/run-log.ts'
@@ -107,7 +107,7 @@ export class InboxAnswers {
     // A repeated message may find its task in another phase.
     const earlier = query.log && (await runs.earlier(query.callerId, query.log))
     const held = earlier && (await this.#neverParked(earlier))
-    if (earlier !== undefined && held === undefined) return earlier
+    if (earlier !== undefined && held === undefined) return this.#repeated(earlier, card)
     const message = isObject(params['message']) ? params['message'] : {}
     const { taskId } = message
     const after = taskId === undefined ? undefined : await this.#continued(query, card, taskId)
@@ -118,7 +118,7 @@ export class InboxAnswers {
       held === undefined && query.log !== undefined
         ? await runs.claim(query.callerId, query.log, { run, sequence })
         : undefined
-    if (claimed !== undefined && 'status' in claimed) return claimed
+    if (claimed !== undefined && 'status' in claimed) return this.#repeated(claimed, card)
     try {
       const contextId = String(task['contextId'])
       const request = { ...params, message: { ...message, taskId: run, contextId } }
@@ -131,7 +131,19 @@ export class InboxAnswers {
       throw error
     }
     if (query.log === undefined) return answered(query, METHODS.send, { task })
-    return { ...OK, follow: cursorText({ run, sequence }), parked: inbox.isHeard(card) ? 'wait' : 'at_once' }
+    return { ...OK, follow: cursorText({ run, sequence }), parked: this.#waits(card) }
+  }
+
+  #waits(card: AgentCard): ParkedReply {
+    return this.#options.inbox.isHeard(card) ? 'wait' : 'at_once'
+  }
+
+  /** Returns the reply for a repeated message: one whose task still waits for a lessee is answered as the first was. */
+  async #repeated(earlier: AgentReply, card: AgentCard): Promise<AgentReply> {
+    const cursor = earlier.follow === undefined ? undefined : parseCursor(earlier.follow)
+    const phase = cursor && (await this.#options.inbox.find(cursor.run))?.phase
+    if (phase === undefined || phase === 'waiting' || phase === 'done') return earlier
+    return { ...earlier, parked: this.#waits(card) }
   }
 
   /**

@@ -5,7 +5,7 @@ import { lastEventOf } from '../runs/chunks.ts'
 import type { RunChunk } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { phaseOf } from '../runs/seen-task.ts'
-import { isObject, StreamTranslation, UntranslatableError } from '../wire/index.ts'
+import { isObject, STATES_10, StreamTranslation, UntranslatableError } from '../wire/index.ts'
 import type { ParkedRun } from './parked-run.ts'
 
 /** The members of a StreamResponse, and the member of each that names the task. */
@@ -69,6 +69,7 @@ function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: s
     throw invalid(
       `${name}.${member}.${idMember} is ${JSON.stringify(id)}; it must be the id of the leased task, or absent`,
     )
+  if (member === 'statusUpdate' || member === 'task') assertState(content, `${name}.${member}.status.state`)
   if (context !== contextId) throw invalid(`${name}.${member}.contextId must be that of the leased task, or absent`)
   const complete = { ...content, [idMember]: run, contextId, ...(member === 'message' ? ofAgent(content) : {}) }
   const result = { [member]: complete }
@@ -81,6 +82,14 @@ function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: s
   if (member !== 'message') return result
   const status = { state: 'TASK_STATE_COMPLETED', timestamp: new Date().toISOString(), message: complete }
   return { statusUpdate: { taskId: run, contextId, status } }
+}
+
+/** @throws InboxError EVENT_INVALID for a status without a state of A2A 1.0, which no caller could wait for */
+function assertState({ status }: JsonObject, name: string): void {
+  const state = isObject(status) ? status['state'] : undefined
+  if (typeof state === 'string' && STATES_10.includes(state)) return
+  const given = state === undefined ? 'absent' : JSON.stringify(state).slice(0, 64)
+  throw invalid(`${name} is ${given}; it must be one of ${STATES_10.join(', ')}`)
 }
 
 function ofAgent({ role = 'ROLE_AGENT' }: JsonObject): JsonObject {

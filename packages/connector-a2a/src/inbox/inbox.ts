@@ -24,7 +24,7 @@ import { assertBounded, completeEvents } from './inbox-events.ts'
 import type { ParkedIndex } from './parked-index.ts'
 import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-run.ts'
 import { ParkedRuns } from './parked-runs.ts'
-import { outcomeEvent, submittedAgain, TaskLog } from './task-log.ts'
+import { outcomeEvent, TaskLog } from './task-log.ts'
 
 export interface InboxOptions {
   readonly system: BrokerHandle
@@ -206,7 +206,7 @@ export class Inbox implements AgentInbox {
       if (await this.#settleEnded(found)) return this.#drop(receipt)
       const delivered = await this.#runs.write({ ...found, phase: 'delivered', attempt, lease }, found)
       if (delivered === undefined) continue
-      if (found.phase === 'working') await this.#taskLog.append(delivered, [submittedAgain(delivered)], 'open')
+      await this.#taskLog.beginAgain(delivered)
       const leaseUntil = Date.now() + leaseMs
       const headers = headersOf(tags)
       return { receipt: `${run}:${receipt}`, taskId: run, contextId, attempt, leaseUntil, callerId, headers, request }

@@ -19,6 +19,20 @@ export class TaskLog {
     this.#log = log
   }
 
+  /**
+   * Says in the log of a task that another lessee begins. Events that an earlier one wrote need it, in whichever phase it
+   * left the task: it may have put it back, or a node was lost between the lease and this.
+   */
+  async beginAgain(state: KnownRun): Promise<void> {
+    for (;;) {
+      const last = await this.#log.last(state.run)
+      const isLessees = last?.delivery !== undefined && last.delivery.lease !== ''
+      if (!isLessees) return
+      // The earlier lessee may write at the same time.
+      if (await this.append(state, [submittedAgain(state)], 'open', undefined, last)) return
+    }
+  }
+
   /** Appends events to the log of a task. Resolves with false if another node did so first. */
   async append(
     { agentId, callerId, run }: KnownRun,
@@ -62,7 +76,7 @@ function countOf(body: Uint8Array): number {
 }
 
 /** Returns the event that says that a task is with another lessee now. */
-export function submittedAgain({ attempt, contextId, run: taskId }: KnownRun): JsonObject {
+function submittedAgain({ attempt, contextId, run: taskId }: KnownRun): JsonObject {
   const status = { state: 'TASK_STATE_SUBMITTED', timestamp: new Date().toISOString() }
   return {
     statusUpdate: { taskId, contextId, status, metadata: { 'signalbox.delivery': { state: 'delivered', attempt } } },

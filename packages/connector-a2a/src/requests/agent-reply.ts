@@ -52,6 +52,8 @@ export interface AgentReply extends AgentDirectoryReply {
    */
   readonly follow?: string | undefined
   readonly parked?: ParkedReply | undefined
+  /** `true` with `follow` if an earlier request has the key of this one. */
+  readonly repeated?: boolean | undefined
   /** The headers of the agent's response that the caller gets, by lower-case name. */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -81,13 +83,14 @@ export function refusedReply({ message }: { readonly message: string }): AgentRe
 
 /** Encodes a reply as the reply of the Query. */
 export function encodeAgentReply(reply: AgentReply): ReplyInput & { readonly body?: Uint8Array } {
-  const { error, failure, status, body, whole, unsent, follow, parked, headers } = reply
+  const { error, failure, status, body, whole, unsent, follow, parked, repeated, headers } = reply
   const tags: Record<string, string> = { a2a_status: String(status) }
   if (failure !== undefined) tags['a2a_failure'] = failure
   if (whole === true) tags['a2a_whole'] = '1'
   if (unsent === true) tags['a2a_unsent'] = '1'
   if (follow !== undefined) tags['a2a_follow'] = follow
   if (parked !== undefined) tags['a2a_parked'] = parked
+  if (repeated === true) tags['a2a_repeated'] = '1'
   if (headers !== undefined) {
     for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
   }
@@ -102,6 +105,7 @@ export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentR
     a2a_unsent: unsent,
     a2a_follow: follow,
     a2a_parked: parked = '',
+    a2a_repeated: repeated,
   } = tags
   return {
     executed,
@@ -113,6 +117,7 @@ export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentR
     unsent: unsent === '1',
     follow,
     parked: isParked(parked) ? parked : undefined,
+    repeated: repeated === '1',
     headers: headersOf(tags),
   }
 }

@@ -135,7 +135,7 @@ export class Runs {
   #earlier(known: KeyRecord, { digest }: Once): AgentReply {
     const isSame = known.digest === digest
     this.#options.counters.keyed[isSame ? 'repeated' : 'refused']++
-    return isSame ? { ...NO_REPLY, error: '', follow: known.run } : KEY_REUSED
+    return isSame ? { ...NO_REPLY, error: '', follow: known.run, repeated: true } : KEY_REUSED
   }
 
   /**

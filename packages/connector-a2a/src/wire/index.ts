@@ -6,4 +6,4 @@ export { ANY_KEYS, isObject, parseForTranslation, UntranslatableError } from './
 export { asksForPush, calledMethod, translateRequest } from './requests.ts'
 export { translateResult } from './results.ts'
 export { StreamTranslation } from './stream.ts'
-export { TERMINAL_03 } from './tasks.ts'
+export { STATES_10, TERMINAL_03 } from './tasks.ts'

@@ -178,6 +178,11 @@ const STATES_BY_10: ReadonlyMap<string, string> = new Map([
 
 const STATES_BY_03: ReadonlyMap<string, string> = new Map([...STATES_BY_10].map(([name10, name03]) => [name03, name10]))
 
+/** The states of a task in A2A 1.0 that an event can have. */
+export const STATES_10: readonly string[] = [...STATES_BY_10.keys()].filter(
+  (name) => STATES_BY_10.get(name) !== 'unknown',
+)
+
 /** The spelling of some releases of the protocol's definition. */
 const CANCELLED = 'TASK_STATE_CANCELLED'
 

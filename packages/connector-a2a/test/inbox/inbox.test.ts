@@ -110,6 +110,16 @@ describe('agents that fetch their requests', () => {
     expect(rpc(await host.post(PULL, send('hello', 'm1'), V10)).result.task.status.state).toBe('TASK_STATE_COMPLETED')
   })
 
+  test('inbox - a send that is repeated before a lessee comes gets the parked task again at once', async () => {
+    const pull = await openPull()
+    const { host, inbox, card } = pull
+    const first = rpc(await host.post(PULL, send('hello', 'm1'), V10)).result.task
+    const again = await host.post(PULL, send('hello', 'm1'), V10)
+    expect(again.headers.get('idempotency-replayed')).toBe('true')
+    expect(rpc(again).result.task).toEqual(first)
+    expect(await inbox.status(card())).toMatchObject({ waiting: 1 })
+  })
+
   test('inbox - a blocking send waits for a lessee that was heard, in either version of A2A and in the dialect', async () => {
     const pull = await openPull()
     const { host, inbox, card } = pull
@@ -218,6 +228,11 @@ describe('agents that fetch their requests', () => {
         'it must be the id of the leased task',
       ],
       [[{ artifactUpdate: {} }], 'artifact'],
+      [
+        [{ statusUpdate: { status: { state: 'done' } } }],
+        'events[0].statusUpdate.status.state is "done"; it must be one of TASK_STATE_SUBMITTED, TASK_STATE_WORKING,',
+      ],
+      [[{ task: {} }], 'events[0].task.status.state is absent'],
       [[status('COMPLETED'), artifact('x')], 'events[1] follows the event that ends the delivery'],
     ] as const) {
       await expect(inbox.events(card(), { receipt, offset: 0, events: [...events] as never })).rejects.toMatchObject({
@@ -253,6 +268,22 @@ describe('agents that fetch their requests', () => {
     ).rejects.toMatchObject({ code: 'LEASE_LOST' })
     await inbox.events(card(), { receipt: second.receipt, offset: 0, events: [status('COMPLETED')] })
     expect(rpc(await ask(host, 'GetTask', { id: first.taskId })).result.status.state).toBe('TASK_STATE_COMPLETED')
+  })
+
+  test('inbox - a stream says when the next lessee begins, also after the first has put the request back', async () => {
+    const pull = await openPull()
+    const { host, inbox, card } = pull
+    const response = host.post(PULL, send('hello', 'm1', 1, 'SendStreamingMessage'), V10)
+    const { receipt } = await lease(pull)
+    await inbox.events(card(), { receipt, offset: 0, events: [artifact('old')] })
+    await inbox.nack(card(), { receipt })
+    // One more lessee that writes nothing: the events are those of the first all the same.
+    await inbox.nack(card(), { receipt: (await lease(pull)).receipt })
+    const last = await lease(pull)
+    await inbox.events(card(), { receipt: last.receipt, offset: 0, events: [artifact('new'), status('COMPLETED')] })
+    const { text } = await response
+    const marks = [...text.matchAll(/"text":"(old|new)"|"state":"delivered","attempt":(\d)/g)]
+    expect(marks.map(([, part, attempt]) => part ?? attempt)).toEqual(['old', '2', 'new'])
   })
 
   test('inbox - when all attempts are used, or the time is over, the task has failed with the reason', async () => {
