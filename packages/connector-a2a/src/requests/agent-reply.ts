@@ -117,7 +117,7 @@ export function decodeAgentReply({ executed, error, body, tags }: Reply): AgentR
     unsent: unsent === '1',
     follow,
     parked: isParked(parked) ? parked : undefined,
-    repeated: repeated === '1',
+    repeated: repeated === '1' ? true : undefined,
     headers: headersOf(tags),
   }
 }
