@@ -69,7 +69,6 @@ function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: s
     throw invalid(
       `${name}.${member}.${idMember} is ${JSON.stringify(id)}; it must be the id of the leased task, or absent`,
     )
-  if (member === 'statusUpdate' || member === 'task') assertState(content, `${name}.${member}.status.state`)
   if (context !== contextId) throw invalid(`${name}.${member}.contextId must be that of the leased task, or absent`)
   const complete = { ...content, [idMember]: run, contextId, ...(member === 'message' ? ofAgent(content) : {}) }
   const result = { [member]: complete }
@@ -84,7 +83,19 @@ function completeEvent(event: JsonObject, { contextId, run }: ParkedRun, name: s
   return { statusUpdate: { taskId: run, contextId, status } }
 }
 
-/** @throws InboxError EVENT_INVALID for a status without a state of A2A 1.0, which no caller could wait for */
+/**
+ * Checks that each status of a lessee has a state of A2A 1.0: no caller could wait for another one.
+ * @throws InboxError EVENT_INVALID
+ */
+export function assertStates(events: readonly JsonObject[]): void {
+  for (const [i, event] of events.entries()) {
+    for (const member of ['statusUpdate', 'task']) {
+      const content = event[member]
+      if (isObject(content)) assertState(content, `events[${i}].${member}.status.state`)
+    }
+  }
+}
+
 function assertState({ status }: JsonObject, name: string): void {
   const state = isObject(status) ? status['state'] : undefined
   if (typeof state === 'string' && STATES_10.includes(state)) return

@@ -20,7 +20,7 @@ import { lastEventOf } from '../runs/chunks.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { isObject, parseForTranslation } from '../wire/index.ts'
-import { assertBounded, completeEvents } from './inbox-events.ts'
+import { assertBounded, assertStates, completeEvents } from './inbox-events.ts'
 import type { ParkedIndex } from './parked-index.ts'
 import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-run.ts'
 import { ParkedRuns } from './parked-runs.ts'
@@ -229,6 +229,12 @@ export class Inbox implements AgentInbox {
 
   /** @inheritdoc */
   async events(card: AgentCard, input: InboxEventsInput): Promise<InboxEventsResult> {
+    assertStates(input.events)
+    return this.relay(card, input)
+  }
+
+  /** As `events`, for those of an agent that is called: its states are taken as they are, as in other calls. */
+  async relay(card: AgentCard, input: InboxEventsInput): Promise<InboxEventsResult> {
     const { events, leaseMs = DEFAULT_LEASE_MS } = input
     const held = await this.#held(card, input.receipt)
     const { receipt, lease } = held

@@ -289,7 +289,7 @@ class Delivery {
       if (this.#phase !== 'open') break
     }
     if (this.#agentTask !== undefined && events.length > 0) await this.#noteTask(this.#agentTask)
-    const { accepted, cancelRequested } = await inbox.events(this.#card, {
+    const { accepted, cancelRequested } = await inbox.relay(this.#card, {
       receipt,
       offset: this.#offset,
       events,

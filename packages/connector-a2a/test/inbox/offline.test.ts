@@ -54,6 +54,19 @@ const working: Script = (_asked, response) => {
 }
 
 describe('agents that are away for a while', () => {
+  test('away - an agent that is called may have states that A2A does not define', async () => {
+    const { host, port } = await openAway()
+    const parked = taskOf(await host.post(AWAY, send('hello', 'm1'), V10))
+    await startAgent((_asked, response) => {
+      beginStream(response)
+      response.write(taskEvent('agents-own', { task: 'UNSPECIFIED' }))
+      response.write(taskEvent('agents-own', { state: 'ALMOST_DONE' }))
+      response.end(taskEvent('agents-own', { state: 'COMPLETED' }))
+    }, port)
+    await until(async () => (await get(host, parked.id)).status.state === 'TASK_STATE_COMPLETED')
+    expect(await get(host, parked.id)).toMatchObject({ id: parked.id })
+  })
+
   test('away - a send is parked while the agent is off, and delivered once when it is back', async () => {
     const { host, port } = await openAway()
     const parked = taskOf(await host.post(AWAY, send('hello', 'm1'), V10))
