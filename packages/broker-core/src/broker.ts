@@ -16,6 +16,7 @@ import { Observers } from './observer.ts'
 import type { OptionTypes } from './options.ts'
 import { assertCaller, checkOptions, shown } from './options.ts'
 import type { Routing } from './routing/routing.ts'
+import type { SettingsTable } from './settings/settings-table.ts'
 
 /**
  * The broker for one verified caller, with one object for each channel type. Cheap enough to create for every request.
@@ -124,6 +125,11 @@ export class Broker {
   /** Adds an observer; the returned function removes it. */
   observe(observer: BrokerObserver): () => void {
     return this.#context.observers.add(observer)
+  }
+
+  /** The settings of channels. Their entries can be replaced at any time. */
+  get settings(): SettingsTable {
+    return this.#context.engine.settings
   }
 
   /** The name and the declared limits of the engine. */

@@ -64,3 +64,17 @@ export { Routing } from './routing/routing.ts'
 export { parseRoutingTable } from './routing/routing-table.ts'
 export type { RoutingTable } from './routing/routing-table.ts'
 export type { RoutableType, RoutingRule, RoutingTarget } from './routing/rule.ts'
+export { SETTING_MEMBERS } from './settings/channel-settings.ts'
+export type {
+  ChannelSettings,
+  ConsumerSettings,
+  DeduplicationSettings,
+  GroupSettings,
+  RetentionSettings,
+  RetrySettings,
+  SchemaSettings,
+  SettingMember,
+  SettingsEntry,
+} from './settings/channel-settings.ts'
+export type { SettingOrigin } from './settings/settings-table.ts'
+export { isPattern, SettingsTable } from './settings/settings-table.ts'

@@ -1,4 +1,5 @@
 import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core/engine'
+import { SettingsTable } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from './channel-registry.ts'
 import { ChannelRegistry } from './channel-registry.ts'
@@ -79,6 +80,7 @@ class ComposedEngine implements EmbeddedEngine {
   } as const
   readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
   readonly path: string
+  readonly settings = new SettingsTable()
   readonly queues: EmbeddedQueues
   readonly events: EmbeddedEvents
   readonly eventsStore: EmbeddedEventsStore
@@ -99,7 +101,7 @@ class ComposedEngine implements EmbeddedEngine {
     this.#now = now
     const registry = new ChannelRegistry(maxChannels, now, (channel) => this.#channelCreated(channel))
     this.#registry = registry
-    this.queues = new EmbeddedQueues(store, registry, now)
+    this.queues = new EmbeddedQueues(store, registry, this.settings, now)
     this.events = new EmbeddedEvents(registry, now, onProblem)
     this.eventsStore = new EmbeddedEventsStore(store, registry, now, settings.durableGroupMs)
     this.requests = new EmbeddedRequests(registry, now, onProblem)

@@ -6,7 +6,7 @@ import type {
   EngineStats,
   OtherNode,
 } from '@signalbox/broker-core/engine'
-import { isBrokerError, MESSAGE_ENVELOPE_BYTES, unavailable } from '@signalbox/broker-core/engine'
+import { isBrokerError, MESSAGE_ENVELOPE_BYTES, SettingsTable, unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -57,6 +57,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
   readonly queues: NatsQueues
+  readonly settings: SettingsTable
   readonly events: NatsEvents
   readonly eventsStore: NatsEventsStore
   readonly requests: NatsRequests
@@ -69,6 +70,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
   constructor(parts: Parts, queues: NatsQueues, housekeeping: Housekeeping) {
     const { settings, connection, liveChannels, features } = parts
     this.#parts = parts
+    this.settings = parts.channelSettings
     // The state at the start: features that upgraded servers offer later are used, but not declared.
     this.capabilities = Object.freeze({ ...CAPABILITIES, expiryWithoutNode: features.messageTtl })
     this.limits = {
@@ -231,6 +233,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const parts: Parts = {
     node,
     settings,
+    channelSettings: new SettingsTable(),
     connection,
     clock,
     features,

@@ -1,3 +1,5 @@
+import type { SettingsTable } from '@signalbox/broker-core/engine'
+
 import type { CounterTable } from './channels/counter-table.ts'
 import type { Counters } from './channels/counters.ts'
 import type { LiveChannels } from './channels/live-channels.ts'
@@ -17,6 +19,7 @@ export interface Parts {
   /** The random id of this node; it changes with each start. */
   readonly node: string
   readonly settings: Settings
+  readonly channelSettings: SettingsTable
   readonly connection: Connection
   readonly clock: ServerClock
   readonly features: ServerFeatures

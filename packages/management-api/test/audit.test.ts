@@ -273,11 +273,12 @@ test('AUDIT-6 - entries beyond the buffer are dropped and counted, and the log r
 
 /** The same engine, but for appends, which fail for as long as `down` says so. */
 function flaky(engine: Engine, down: () => boolean): Engine {
-  const { name, capabilities, limits, queues, events, eventsStore, requests, channels } = engine
+  const { name, capabilities, limits, settings, queues, events, eventsStore, requests, channels } = engine
   return {
     name,
     capabilities,
     limits,
+    settings,
     queues,
     events,
     requests,

@@ -43,6 +43,7 @@ export class Faults {
       name: engine.name,
       capabilities: engine.capabilities,
       limits: engine.limits,
+      settings: engine.settings,
       queues: engine.queues,
       events: engine.events,
       requests: engine.requests,

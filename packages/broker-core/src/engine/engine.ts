@@ -2,6 +2,7 @@ import type { ChannelEngine } from './channel-engine.ts'
 import type { EventEngine } from './event-engine.ts'
 import type { EventsStoreEngine } from './events-store-engine.ts'
 import type { QueueEngine } from './queue-engine.ts'
+import type { SettingsTable } from '../settings/settings-table.ts'
 import type { RequestEngine } from './request-engine.ts'
 
 /**
@@ -17,6 +18,8 @@ export interface Engine {
   readonly name: string
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
+  /** The settings of channels, empty at first. The engine reads them when it needs them, and keeps no copy of them. */
+  readonly settings: SettingsTable
   readonly queues: QueueEngine
   readonly events: EventEngine
   readonly eventsStore: EventsStoreEngine

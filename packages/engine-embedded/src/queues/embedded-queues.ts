@@ -7,6 +7,7 @@ import type {
   QueueSend,
   ReceiveOptions,
   SendResult,
+  SettingsTable,
   SettleResult,
 } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
@@ -39,7 +40,7 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #queues = new Map<string, Queue>()
   #closed = false
 
-  constructor(store: Store, registry: ChannelRegistry, now: () => number) {
+  constructor(store: Store, registry: ChannelRegistry, settings: SettingsTable, now: () => number) {
     this.#store = store
     this.#registry = registry
     this.#now = now
@@ -48,6 +49,7 @@ export class EmbeddedQueues implements QueueEngine {
     this.#leases = new Leases<Queue>((leases) => this.#settlement.lapse(leases))
     this.#settlement = new LeaseSettlement({
       registry,
+      settings,
       store,
       leases: this.#leases,
       settled: new SettledReceipts(() => performance.now()),

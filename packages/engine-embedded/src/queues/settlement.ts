@@ -1,5 +1,5 @@
 import type { Ending, SettledReceipts } from '@signalbox/broker-core/internal'
-import type { SettleResult } from '@signalbox/broker-core/engine'
+import type { SettingsTable, SettleResult } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
@@ -12,6 +12,7 @@ import type { QueuedMessage } from '../store/message-rows.ts'
 
 interface SettlementContext {
   readonly registry: ChannelRegistry
+  readonly settings: SettingsTable
   readonly store: Store
   readonly leases: Leases<Queue>
   readonly settled: SettledReceipts
