@@ -45,6 +45,7 @@ const SHARED: Sharing = {
   '@signalbox/http-kit': [],
   '@signalbox/management-api': ['history'],
   '@signalbox/registry': [],
+  '@signalbox/channel-settings': [],
   '@signalbox/webhooks': [],
   signalbox: ['metrics', 'shutdown', 'start-cost'],
 }

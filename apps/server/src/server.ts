@@ -9,6 +9,7 @@ import { openSigningKeys } from './agents/agent-routes.ts'
 import type { CredentialsFile } from './agents/credentials-file.ts'
 import type { Agents } from './agents/open-agents.ts'
 import { AgentAudit, managedAgents, openAgents } from './agents/open-agents.ts'
+import { openChannelSettings } from './channels/channel-settings.ts'
 import type { Config } from './config/schema.ts'
 import type { Origins } from './config/setting-statuses.ts'
 import { openEngine, warnOfOpenEngine } from './engine/engines.ts'
@@ -236,6 +237,8 @@ async function open(
     await metrics.watchQueues(engine, { isListed: nameMatcher(config.metrics.queues), log })
   }
 
+  const channelSettings = await openChannelSettings(config.channelSettingsFile, { broker, system, log, opened })
+
   const agentAudit = new AgentAudit(audit)
   const agents = config.connectors.a2a.enable
     ? await untilAborted(
@@ -298,7 +301,7 @@ async function open(
   shared.prepare(connectors)
   opened.defer(() => shared.drain(graceMs).finished)
   graceMs = config.shutdownSeconds * 1000
-  health.serving({ health: () => healthOf(engine, agents, frontDoor.admission) })
+  health.serving({ health: () => healthOf(engine, { agents, channelSettings }, frontDoor.admission) })
   const { agentTtlSeconds } = config.connectors.a2a
   operatorApi.serve({
     broker: operators,
@@ -306,6 +309,7 @@ async function open(
     agents: agents && managedAgents(agents, agentAudit, agentTtlSeconds),
     authorization: policy?.authorization,
     routing: routes?.routing,
+    channelSettings,
     webhooks: webhooks?.managed,
     ...operations.services(),
   })

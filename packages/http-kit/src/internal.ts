@@ -68,6 +68,8 @@ export { download, fetchDocument } from './outbound/documents.ts'
 export { failureOf } from './outbound/failures.ts'
 export type { FailureKind } from './outbound/failures.ts'
 export { readProxyUrl } from './outbound/forward-proxy.ts'
+export { channelSettingMembers, channelSettingTarget, readChannelSettings } from './schema/channel-settings.ts'
+export type { GivenSettings } from './schema/channel-settings.ts'
 export {
   argumentProblems,
   compileArguments,

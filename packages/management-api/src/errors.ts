@@ -19,6 +19,9 @@ export const MANAGEMENT_ERRORS = {
   /** `data.json_rpc_code` is the code that other callers of the agent get. */
   AGENT_CALL_FAILED: { status: 200, when: 'the agent did not begin to answer; `error_string` says why' },
   INBOX_NOT_FOUND: { status: 200, when: 'the agent has no inbox' },
+  /** `data.problems` lists each problem: `{argument, given?, allowed}`. */
+  SETTINGS_INVALID: { status: 200, when: 'an entry of the channel settings is not valid' },
+  SETTINGS_NOT_FOUND: { status: 200, when: 'no entry of the channel settings has the type and the match' },
   WEBHOOK_NOT_FOUND: { status: 200, when: 'no webhook subscription has the id' },
   MESSAGE_NOT_FOUND: { status: 200, when: 'the channel shows no such message: it is gone, leased or delayed' },
   REDRIVE_REFUSED: { status: 200, when: 'the dead letter could not be sent back; `data.reason` says why' },

@@ -2,6 +2,7 @@ import { agentOperations } from './agents/agent-operations.ts'
 import { inboxOperations } from './agents/inbox-operations.ts'
 import { auditOperations } from './audit/audit-operations.ts'
 import { channelOperations } from './channels/channel-operations.ts'
+import { settingsOperations } from './channels/settings-operations.ts'
 import { deadLetterOperations } from './dead-letters/dead-letter-operations.ts'
 import { eventOperations } from './events/event-operations.ts'
 import { historyOperations } from './history/history-operations.ts'
@@ -33,6 +34,7 @@ const OPERATIONS: readonly Operation[] = [
   ...queueOperations,
   ...requestOperations,
   ...securityOperations,
+  ...settingsOperations,
   ...snapshotOperations,
   ...statisticsOperations,
   ...toolOperations,

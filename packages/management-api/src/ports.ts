@@ -1,9 +1,9 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Authorization, Broker, BrokerHandle, Routing } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle, Routing, SettingsEntry } from '@signalbox/broker-core'
 import type { WebhookSubscription } from '@signalbox/broker-core/ports'
 import type { HttpResponse, Identity, RequestHold, Settlement } from '@signalbox/http-kit'
-import type { TextParts } from '@signalbox/http-kit/internal'
+import type { GivenSettings, TextParts } from '@signalbox/http-kit/internal'
 
 import type { ReadAgentCalls } from './history/histories.ts'
 
@@ -80,6 +80,31 @@ export interface WebhooksPort {
   rotateSecret(id: string): Promise<string | undefined>
   /** Delivers an events store from a sequence on. Rejects with ARGUMENT_INVALID for another source. */
   redeliver(id: string, sequence: number): Promise<WebhookStatus | undefined>
+}
+
+/** An entry of the channel settings that operators wrote. */
+export interface StoredChannelSettings {
+  readonly given: GivenSettings
+  /** The number of the change that wrote it, for conditional changes. */
+  readonly revision: number
+  /** The ClientID of the operator who wrote it. */
+  readonly changedBy: string
+  /** In ms since the epoch. */
+  readonly changedAt: number
+}
+
+/** The entries of the channel settings. The settings in force are those of the broker. */
+export interface ChannelSettingsPort {
+  entries(): readonly StoredChannelSettings[]
+  /** The entries of the file, which operators cannot change. */
+  readonly fromFile: readonly SettingsEntry[]
+  /**
+   * Writes an entry. Rejects with ARGUMENT_INVALID if there are too many, and with CONFLICT.
+   * @param revision The revision that the entry must have; 0 if there must be none. @default any
+   */
+  set(given: GivenSettings, changedBy: string, revision?: number): Promise<StoredChannelSettings>
+  /** Removes an entry; false if there is none. Rejects with CONFLICT. */
+  remove(target: Pick<GivenSettings, 'type' | 'match'>, revision?: number): Promise<boolean>
 }
 
 /** One setting of the host, with its effective value. */
@@ -370,6 +395,8 @@ export interface ManagementServices {
   readonly authorization?: Pick<Authorization, 'policy'> | undefined
   /** Absent without a routing table. */
   readonly routing?: Pick<Routing, 'table'> | undefined
+  /** Absent if the host has none. */
+  readonly channelSettings?: ChannelSettingsPort | undefined
   /** Absent if webhooks are turned off. */
   readonly webhooks?: WebhooksPort | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */

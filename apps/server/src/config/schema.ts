@@ -193,6 +193,10 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     description:
       'A YAML or JSON file with credentials for agents, by agent_id: `origin`, and `bearer`, `api_key` or `oauth`. They replace those of the registration. The server reads the file again when it changes.',
   }),
+  channelSettingsFile: path({
+    description:
+      'A file with entries of the channel settings, in YAML or JSON: an array of {type, match, …}. The server reads it again when it changes. Entries that operators write win over those of the file.',
+  }),
   agentsFile: path({
     description:
       'A YAML or JSON file with a list of agents: `agent_card_url`, and optionally `agent_id` and `a2a`. The server registers them, and removes those that are taken out of it. All nodes need the same file. The server reads it again when it changes.',

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os'
 
 import type { EngineHealth } from '@signalbox/broker-core'
+import type { ChannelSettingsLog } from '@signalbox/channel-settings'
 import type { AdmissionControl } from '@signalbox/http-kit'
 
 import type { Agents } from '../agents/open-agents.ts'
@@ -111,13 +112,13 @@ function failed(detail: string): EngineHealth {
 }
 
 /**
- * Returns the health of the node: the engine's checks, memory, and the registry. Too much memory in
- * use, or a registry that does not follow changes of agents, makes the node not ready, although the
- * engine may be healthy.
+ * Returns the health of the node: the engine's checks, memory, the channel settings and the registry. Too much memory
+ * in use, or settings or a registry that do not follow changes, make the node not ready, although the engine may be
+ * healthy.
  */
 export async function healthOf(
   engine: HealthyEngine,
-  agents: Agents | undefined,
+  { agents, channelSettings }: { readonly agents: Agents | undefined; readonly channelSettings: ChannelSettingsLog },
   { limits, use }: AdmissionControl,
 ): Promise<EngineHealth> {
   const { ok, checks } = await engine.health()
@@ -127,7 +128,12 @@ export async function healthOf(
     ok: !use.memoryExceeded,
     detail: `${use.memoryExceeded ? 'above' : 'below'} ${memoryPercent} %${use.memoryExceeded ? ': bodies over 64 KiB and new streams are refused' : ''}`,
   }
-  const shared = memoryPercent === 0 ? checks : [...checks, memory]
+  const settings = {
+    name: 'channel_settings',
+    ok: channelSettings.current,
+    detail: channelSettings.current ? 'current' : 'waiting for the channel _AGENTS_.channel_settings',
+  }
+  const shared = [...checks, ...(memoryPercent === 0 ? [] : [memory]), settings]
   if (agents === undefined) return { ok, checks: shared }
   const { current, size } = agents.registry
   const detail = current ? `${size} agents` : 'waiting for the channel _AGENTS_.discovery'

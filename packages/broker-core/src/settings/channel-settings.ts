@@ -70,6 +70,8 @@ export interface ChannelSettings {
   readonly retention?: RetentionSettings | undefined
   readonly deduplication?: DeduplicationSettings | undefined
   readonly schema?: SchemaSettings | undefined
+  /** `true` if an entry of a newer version has a schema or groups that this version cannot read. */
+  readonly unreadable?: true | undefined
 }
 
 /** The members of {@link ChannelSettings}. Each comes whole from one entry. */
@@ -92,6 +94,7 @@ export type SettingsEntry = {
   readonly match: string
   /** An entry of the API wins over one of the file with the same specificity. */
   readonly source: 'api' | 'file'
+  readonly unreadable?: true | undefined
 } & { readonly [M in SettingMember]?: ChannelSettings[M] | null }
 
 /**

@@ -89,6 +89,7 @@ function settingsIn(rules: readonly Rule[]): ChannelSettings {
     retention: first(({ retention }) => retention),
     deduplication: first(({ deduplication }) => deduplication),
     schema: first(({ schema }) => schema),
+    unreadable: first(({ unreadable }) => unreadable),
   }
 }
 

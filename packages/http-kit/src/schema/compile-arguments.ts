@@ -36,13 +36,15 @@ export function compileArguments<Input extends TObject>(
   }
 }
 
-/** Drops optional arguments that are `null`: many clients send `null` for an absent argument. */
+/** Drops optional arguments that are `null` and may not be: many clients send `null` for an absent argument. */
 function withoutNulls(input: TObject, args: unknown): unknown {
   if (typeof args !== 'object' || args === null || Array.isArray(args)) return args
   // TypeBox omits the keyword if no property is required, although its type says otherwise.
   const required: readonly string[] = input.required ?? []
-  const isLeftOut = (name: string, value: unknown): boolean =>
-    value === null && Object.hasOwn(input.properties, name) && !required.includes(name)
+  const isLeftOut = (name: string, value: unknown): boolean => {
+    const schema = Object.hasOwn(input.properties, name) ? input.properties[name] : undefined
+    return value === null && schema !== undefined && !required.includes(name) && !Check(schema, value)
+  }
   return Object.fromEntries(Object.entries(args).filter(([name, value]) => !isLeftOut(name, value)))
 }
 
@@ -116,13 +118,29 @@ export function argumentProblems(input: TObject, args: unknown, whose: string): 
   return problems.slice(0, MAX_PROBLEMS)
 }
 
-/** Returns the problems of one argument; for a map or an array of strings, one for each part that is not a string. */
+/** Returns the problems of one argument; for an object, a map or an array of strings, those of each part. */
 function valueProblems(argument: string, schema: TSchema, value: unknown): readonly ArgumentProblem[] {
   if (Check(schema, value)) return []
+  const nullable = nullableSchema(schema)
+  if (nullable !== undefined) {
+    return valueProblems(argument, nullable, value).map((problem) =>
+      problem.argument === argument ? { ...problem, allowed: `${problem.allowed}, or null` } : problem,
+    )
+  }
+  if (Type.IsObject(schema) && isOfType(schema, value)) {
+    const problems = argumentProblems(schema, value, argument)
+    return problems.map((problem) => ({ ...problem, argument: `${argument}.${problem.argument}` }))
+  }
   const parts = wrongParts(argument, schema, value)
   if (parts.length > 0) return parts
   const allowed = refusal(schema, value) ?? allowedBy(schema)
   return [{ argument, given: shownValue(value), allowed: takesText(schema) ? `${allowed}${asText(value)}` : allowed }]
+}
+
+/** Returns the other schema of a union with null. */
+function nullableSchema(schema: TSchema): TSchema | undefined {
+  if (!Type.IsUnion(schema) || schema.anyOf.length !== 2 || !schema.anyOf.some(Type.IsNull)) return undefined
+  return schema.anyOf.find((each) => !Type.IsNull(each))
 }
 
 /** Written by hand: TypeBox's own error list takes half a minute for an array of five million numbers. */
@@ -186,12 +204,12 @@ export function allowedBy(schema: TSchema): string {
       const most = keyword('maxProperties')
       return `an object whose values are strings${typeof most === 'number' ? `, with at most ${most} keys` : ''}`
     }
+    case 'number':
     case 'integer': {
+      const kind = keyword('type') === 'number' ? 'number' : 'whole number'
       const minimum = JSON.stringify(keyword('minimum'))
       const maximum = JSON.stringify(keyword('maximum'))
-      return maximum === undefined
-        ? `a whole number of at least ${minimum}`
-        : `a whole number from ${minimum} to ${maximum}`
+      return maximum === undefined ? `a ${kind} of at least ${minimum}` : `a ${kind} from ${minimum} to ${maximum}`
     }
     default: {
       const most = keyword('maxLength')
