@@ -69,7 +69,7 @@ export interface ArgumentProblem {
   /** The name of the argument; a dot leads into an object or array, as in `tags.priority`. */
   readonly argument: string
   /** The given value as JSON, shortened; absent if no value was given. */
-  readonly given?: string
+  readonly given?: string | undefined
   readonly allowed: string
 }
 
@@ -123,13 +123,15 @@ function valueProblems(argument: string, schema: TSchema, value: unknown): reado
   if (Check(schema, value)) return []
   const nullable = nullableSchema(schema)
   if (nullable !== undefined) {
-    return valueProblems(argument, nullable, value).map((problem) =>
-      problem.argument === argument ? { ...problem, allowed: `${problem.allowed}, or null` } : problem,
-    )
+    return valueProblems(argument, nullable, value).map(({ argument: part, given, allowed }) => ({
+      argument: part,
+      given,
+      allowed: part === argument ? `${allowed}, or null` : allowed,
+    }))
   }
   if (Type.IsObject(schema) && isOfType(schema, value)) {
     const problems = argumentProblems(schema, value, argument)
-    return problems.map((problem) => ({ ...problem, argument: `${argument}.${problem.argument}` }))
+    return problems.map(({ argument: part, given, allowed }) => ({ argument: `${argument}.${part}`, given, allowed }))
   }
   const parts = wrongParts(argument, schema, value)
   if (parts.length > 0) return parts
@@ -200,7 +202,7 @@ export function allowedBy(schema: TSchema): string {
     case 'array':
       return 'an array of strings'
     case 'object': {
-      if (keyword('additionalProperties') === undefined) return 'an object'
+      if (keyword('properties') !== undefined || keyword('additionalProperties') === undefined) return 'an object'
       const most = keyword('maxProperties')
       return `an object whose values are strings${typeof most === 'number' ? `, with at most ${most} keys` : ''}`
     }

@@ -1,5 +1,5 @@
-import type { SettingMember, SettingsEntry } from '@signalbox/broker-core'
-import { isPattern, SETTING_MEMBERS } from '@signalbox/broker-core'
+import type { SettingsEntry } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, isPattern } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
 import { hasRole } from '@signalbox/http-kit'
 import {
@@ -11,7 +11,7 @@ import {
 } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
-import { ManagementError, roleMissing } from '../errors.ts'
+import { invalidParameters, ManagementError, roleMissing } from '../errors.ts'
 import { defineAction, defineManagementRoute, STRICT } from '../operation.ts'
 import type { ActionCall, ManagementRouteCall, Operation } from '../operation.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
@@ -35,11 +35,15 @@ function shownStored({ given, revision, changedBy, changedAt }: StoredChannelSet
   return { ...given, source: 'api' as const, revision, changed_by: changedBy, changed_at: isoTime(changedAt) }
 }
 
-function shownFromFile({ type, match, source: from, unreadable: _, ...members }: SettingsEntry) {
-  return { type, match, source: from, ...members }
-}
+const origin = Type.Optional(
+  Type.Object({ match: Type.String({ description: 'The entry that the member comes from.' }), source }),
+)
 
-const origin = Type.Object({ match: Type.String({ description: 'The entry that the member comes from.' }), source })
+const unreadable = Type.Optional(
+  Type.Literal(true, {
+    description: 'Present if an entry of a newer version has a schema or groups: this node refuses sends.',
+  }),
+)
 
 const settingsRoute = defineManagementRoute({
   name: '/api/channel_settings',
@@ -61,23 +65,34 @@ const settingsRoute = defineManagementRoute({
   output: Type.Object({
     ...pageSchema(entryData).properties,
     effective: Type.Optional(
-      Type.Object(channelSettingMembers, { description: 'The settings in force. Present with type and channel.' }),
+      Type.Object(
+        { ...channelSettingMembers, unreadable },
+        { description: 'The settings in force. Present with type and channel.' },
+      ),
     ),
     origins: Type.Optional(
       Type.Object(
-        Object.fromEntries(SETTING_MEMBERS.map((member) => [member, Type.Optional(origin)])) as Record<
-          SettingMember,
-          ReturnType<typeof Type.Optional<typeof origin>>
-        >,
+        {
+          description: origin,
+          retry: origin,
+          consumers: origin,
+          groups: origin,
+          retention: origin,
+          deduplication: origin,
+          schema: origin,
+        },
         { description: 'The entry that each member comes from, also one that is null.' },
       ),
     ),
   }),
-  rule: ({ type, channel }) =>
-    channel !== undefined && type === undefined ? { argument: 'type', allowed: 'given with channel' } : undefined,
   run({ type, channel, ...paging }, { services }) {
+    if (channel !== undefined && type === undefined) {
+      throw invalidParameters([
+        { parameter: 'type', allowed: `given with channel: one of ${CHANNEL_TYPES.join(', ')}` },
+      ])
+    }
     const port = services.channelSettings
-    const shown = [...(port?.entries() ?? []).map(shownStored), ...(port?.fromFile ?? []).map(shownFromFile)]
+    const shown = [...(port?.entries() ?? []).map(shownStored), ...(port?.fromFile ?? [])]
     const entries = shown.filter(
       (entry) =>
         (type === undefined || entry.type === type) &&
@@ -85,8 +100,8 @@ const settingsRoute = defineManagementRoute({
     )
     const page = pageOf(entries, ({ type: of, match, source: from }) => `${of} ${match} ${from}`, paging)
     if (type === undefined || channel === undefined) return page
-    const { unreadable: _, ...effective } = services.broker.settings.of(type, channel)
-    return { ...page, effective, origins: services.broker.settings.origins(type, channel) }
+    const { settings } = services.broker
+    return { ...page, effective: settings.of(type, channel), origins: settings.origins(type, channel) }
   },
 })
 
