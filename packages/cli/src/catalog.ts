@@ -1,5 +1,5 @@
 import type { Command } from './command.ts'
-import type { Options } from './command-line.ts'
+import type { OptionDescription, Options } from './command-line.ts'
 
 /** The commands, in the order of the help. Each loads its code when it runs. */
 
@@ -53,6 +53,14 @@ const MESSAGE: Options = {
 }
 
 const LINES: Options = { lines: { help: 'Send each line of BODY as a separate message.' } }
+
+const CHANNEL_TYPE: OptionDescription = {
+  value: 'TYPE',
+  default: 'queues',
+  help: 'The type of the channels: queues, events, events_store, commands or queries. Default: queues.',
+}
+
+const DRY_RUN: OptionDescription = { help: 'Check the settings and list the channels, and change nothing.' }
 
 const FOLLOWED: Options = {
   max: { value: 'N', help: 'End after this number of messages.' },
@@ -245,6 +253,42 @@ export const COMMANDS: readonly Command[] = [
     options: MANAGEMENT,
     example: 'agents cancel word-counter 0b8f7a52-6f0e-4c1a-9d6b-2f4f1f6c7a10',
     load: async () => (await import('./agent-inboxes.ts')).agentsCancelCommand,
+  },
+  {
+    name: 'channels get',
+    usage: 'signalbox channels get CHANNEL [--type queues]',
+    summary: 'Print the settings of a channel, and the entry that each comes from.',
+    words: [1, 1],
+    options: { type: CHANNEL_TYPE, ...MANAGEMENT },
+    example: 'channels get jobs.images',
+    load: async () => (await import('./channels.ts')).channelsGetCommand,
+  },
+  {
+    name: 'channels settings',
+    usage: 'signalbox channels settings [--type queues]',
+    summary: 'List the entries of the channel settings.',
+    words: [0, 0],
+    options: { type: { value: 'TYPE', help: 'Only entries for this type of channels.' }, ...MANAGEMENT },
+    example: 'channels settings',
+    load: async () => (await import('./channels.ts')).channelsSettingsCommand,
+  },
+  {
+    name: 'channels set',
+    usage: 'signalbox channels set MATCH SETTING=VALUE [SETTING=VALUE] [--dry-run]',
+    summary: 'Set the settings of the channels whose name is MATCH, or that match it. The others stay.',
+    words: [2, 64],
+    options: { type: CHANNEL_TYPE, 'dry-run': DRY_RUN, ...MANAGEMENT },
+    example: "channels set 'jobs.*' retry.max_receive_count=5 retry.dead_letter_queue=jobs.failed",
+    load: async () => (await import('./channels.ts')).channelsSetCommand,
+  },
+  {
+    name: 'channels unset',
+    usage: 'signalbox channels unset MATCH [MEMBER] [--dry-run]',
+    summary: 'Remove an entry of the channel settings, or members of it.',
+    words: [1, 8],
+    options: { type: CHANNEL_TYPE, 'dry-run': DRY_RUN, ...MANAGEMENT },
+    example: "channels unset 'jobs.*' retry",
+    load: async () => (await import('./channels.ts')).channelsUnsetCommand,
   },
   {
     name: 'monitor',
