@@ -44,7 +44,7 @@ test.each([
   ['a bad name', { ...QUEUE, match: 'a..b', description: 'x' }, 'match is "a..b"; it must be a channel name, or a '],
   ['a name of the broker', { ...QUEUE, match: '_AGENTS_.x', description: 'x' }, 'does not begin with _AGENTS_.'],
   ['an unknown member', { ...QUEUE, retries: {} }, "retries is unknown; it must be one of the entry's arguments: "],
-  ['an unknown part', { ...QUEUE, retry: { jitte: 1 } }, "retry.jitte is unknown; it must be one of the retry's "],
+  ['an unknown part', { ...QUEUE, retry: { jitters: 1 } }, "retry.jitters is unknown; it must be one of the retry's "],
   ['a part out of range', { ...QUEUE, retry: { jitter: 2 } }, 'retry.jitter is 2; it must be a number from 0 to 1'],
   ['a text for a member', { ...QUEUE, retry: 'often' }, 'retry is "often"; it must be an object, or null'],
   ['no window', { ...QUEUE, deduplication: {} }, 'deduplication.window_seconds is missing; it must be a whole number '],

@@ -1,6 +1,6 @@
 import type { ChannelType } from '../channel.ts'
 
-/** How often a queue delivers a message again, when, and its end. */
+/** The receives of a message of a queue: their number, the delays between them, and their end. */
 export interface RetrySettings {
   /** The number of receives before a message moves to the dead-letter queue; 0 means unlimited. */
   readonly max_receive_count: number
@@ -16,7 +16,7 @@ export interface RetrySettings {
   readonly jitter: number
 }
 
-/** How fast the receivers of a queue get messages. */
+/** The pace at which the receivers of a queue get messages. */
 export interface ConsumerSettings {
   /** The time until which nothing is received, in RFC 3339 form; null means no pause. */
   readonly paused_until: string | null
@@ -26,7 +26,7 @@ export interface ConsumerSettings {
   readonly max_in_flight: number
 }
 
-/** How a queue delivers messages that belong together: those with the same group. */
+/** The delivery of messages that belong together: those of a queue with the same group. */
 export interface GroupSettings {
   /** `ordered`: one message of a group at a time, in the order of the sends. `fair`: the groups by turns. */
   readonly mode: 'ordered' | 'fair'
@@ -34,7 +34,7 @@ export interface GroupSettings {
   readonly max_in_flight_per_group: number
 }
 
-/** How long and how much a queue or an events store keeps. */
+/** The age and the size of the messages that a queue or an events store keeps. */
 export interface RetentionSettings {
   /** The maximum age, in seconds; 0 keeps all. For queues the default expiration of a message. */
   readonly max_age_seconds: number
