@@ -13,6 +13,7 @@ import type { ChannelType } from '../../components/values.tsx'
 import { href } from '../../router/location.ts'
 import type { Place } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
+import { ChannelSettings } from './channel-settings.tsx'
 import { Messages } from './messages.tsx'
 import { Send } from './send.tsx'
 import { DeleteChannel, Limits, PurgeQueue } from './settings.tsx'
@@ -92,6 +93,7 @@ export function Channel({ type, name, place }: ChannelProps) {
       {stores(type) && data !== null && (
         <Messages type={type} channel={name} place={place} changes={changes} onChanged={refresh} />
       )}
+      <ChannelSettings type={type} channel={name} />
       {data && (
         <div class="grid">
           <Subscribers type={type} channel={name} />
