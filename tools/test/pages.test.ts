@@ -38,6 +38,7 @@ const PAGES: readonly Page[] = [
   { page: 'docs/reference/tools.md' },
   { page: 'docs/reference/http.md', before: 'npx node examples/agent/agent.ts http://127.0.0.1:9090' },
   { page: 'docs/guides/requests.md' },
+  { page: 'docs/guides/channel-settings.md' },
   { page: 'docs/guides/operations.md' },
   { page: 'docs/guides/console.md' },
   { page: 'docs/guides/security.md', files: { 'policy.yaml': 'rules:\n' } },

@@ -35,6 +35,7 @@ function yamlFile(text: string): string {
 describe('names and defaults', () => {
   test('SVC-1 - every setting has the name and default that was decided, the ports 9090 and 8080 among them', () => {
     expect(Object.fromEntries(SETTINGS.map(({ env, schema }) => [env, schema.default]))).toEqual({
+      CHANNEL_SETTINGS_FILE: '',
       HTTP_HOST: '127.0.0.1',
       HTTP_PORT: 9090,
       HTTP_ALLOWED_HOSTS: ['auto'],

@@ -141,6 +141,8 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     peek_queue_messages: { max_messages: 1 },
     receive_queue_messages: { max_messages: 1 },
     deregister_agent: { agent_id: 'x', channel: undefined },
+    set_channel_settings: { type: 'queues', match: 'q', description: 'x', channel: undefined },
+    remove_channel_settings: { type: 'queues', match: 'q', channel: undefined },
     purge_queue: {},
     redrive_dead_letters: {},
     cancel_task: { id: 'x', channel: undefined },
@@ -160,7 +162,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     const answer = await act(action, { channel, ...(args[action] ?? { body: 'x' }) })
     expect([action, answer.error]).toEqual([
       action,
-      /purge_queue|redrive|deregister|webhook|cancel|call_/.test(action) ? answer.error : false,
+      /purge_queue|redrive|deregister|webhook|cancel|call_|settings/.test(action) ? answer.error : false,
     ])
     expect([action, check(responses['200']?.schema, answer)]).toEqual([action, true])
   }
