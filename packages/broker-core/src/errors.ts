@@ -37,6 +37,8 @@ export const BROKER_ERRORS = {
   MESSAGE_TOO_LARGE: 'the message is larger than the limit',
   /** The queue reached its limit of messages or bytes. `details.channel`, `details.limit`. */
   QUEUE_FULL: 'the queue is full',
+  /** A message was rejected, and has no dead-letter queue to move to. `details.channel`. */
+  NO_DEAD_LETTER_QUEUE: 'a rejected message has no dead-letter queue',
   /** The last entry of the key does not have the expected sequence. `details.key`, `details.last`. */
   CONFLICT: 'the last entry of the key has a different sequence than expected',
   /** No subscriber was available while the command or query waited. `details.timeoutMs`. */

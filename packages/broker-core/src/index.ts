@@ -28,7 +28,7 @@ export type { Engine, EngineHealth, EngineLimits, EngineStats, OtherNode, QueueC
 export type { EventsStoreSubscribeOptions, SubscribeOptions } from './engine/event-engine.ts'
 export type { AppendResult, EventsStoreStart, LatestOptions, ReadOptions } from './engine/events-store-engine.ts'
 export type { MessageContent, ResultLimit } from './engine/result-size.ts'
-export type { PeekOptions, SendResult, SettleResult } from './engine/queue-engine.ts'
+export type { NackOptions, PeekOptions, SendResult, SettleResult } from './engine/queue-engine.ts'
 export type { RequestOptions, RequestType } from './engine/request-engine.ts'
 export type { Subscription } from './engine/subscription.ts'
 export { BROKER_ERRORS, BrokerError, isBrokerError } from './errors.ts'

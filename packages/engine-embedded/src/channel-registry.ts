@@ -46,7 +46,7 @@ export class ChannelRegistry {
   #userChannels = 0
   readonly totals = { entries: 0, delayed: 0, inFlight: 0 }
   /** The counters of all queues since {@link startCounting}. */
-  readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0 }
+  readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0, retried: 0 }
   #counting = false
 
   /** @param onAppear Called for every new channel, to count the subscribers that it may have already */

@@ -44,7 +44,7 @@ export interface EngineCapabilities {
    * never delivered.
    */
   readonly exactNackOrder: boolean
-  /** `true` when `peek` omits leased messages. */
+  /** `true` when `peek` omits leased messages, and those that wait for their next attempt. */
   readonly peekHidesLeased: boolean
   /** `true` when a lease can be settled on a node other than the one that granted it. */
   readonly leaseSurvivesNode: boolean
@@ -102,6 +102,8 @@ export interface QueueCounters {
   readonly deadLettered: number
   /** Deliveries of messages that had been delivered before. */
   readonly redelivered: number
+  /** Messages that returned to their queue for another attempt, by a nack or by the end of a lease. */
+  readonly retried: number
   /** Messages that were removed because they expired. */
   readonly expired: number
 }

@@ -45,6 +45,13 @@ export interface PeekOptions extends ResultLimit {
   readonly fromSequence?: number | undefined
 }
 
+export interface NackOptions {
+  /** The time until the messages are visible again, in ms. @default the delay of the queue's retry policy, or 0 */
+  readonly delayMs?: number | undefined
+  /** `true` moves the messages to their dead-letter queues now. @default false */
+  readonly reject?: boolean | undefined
+}
+
 export interface SettleResult {
   /** The number of receipts whose settlement is in effect, by this call or by an earlier one of the same kind. */
   readonly settled: number
@@ -75,16 +82,20 @@ export interface QueueEngine {
    */
   ack(receipts: readonly string[], clientId: string): Promise<SettleResult>
   /**
-   * Rejects the messages: each returns to its position immediately. This counts as a receive: after `maxReceiveCount`
-   * receives the message moves to its dead-letter queue, with the tags `dlq_source`, `dlq_reason` and
-   * `dlq_receive_count`, and does not expire there.
+   * Rejects the messages, which ends their receipts and counts as a receive. Each returns to its position after the
+   * delay of the options, or else of the queue's retry policy; the delay is durable, and the message counts as delayed.
+   * After `maxReceiveCount` receives, or at once with `reject`, it moves to its dead-letter queue instead, with the tags
+   * `dlq_source`, `dlq_reason` and `dlq_receive_count`, and does not expire there. The values of a message win over those
+   * of the policy. The end of a lease by its time-out has the same effect as a nack without options. `settings/retry.ts`
+   * has these rules.
+   * @throws BrokerError NO_DEAD_LETTER_QUEUE with `reject`; then the call has changed nothing
    */
-  nack(receipts: readonly string[], clientId: string): Promise<SettleResult>
+  nack(receipts: readonly string[], clientId: string, options?: NackOptions): Promise<SettleResult>
   /** Sets the end of the leases to `leaseMs` ms from now. */
   extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult>
   /**
    * Returns the messages that a receive would return next, and leaves them unchanged. Empty if the queue does not
-   * exist.
+   * exist. An engine whose `peek` shows leased messages may show those that wait for their next attempt too.
    */
   peek(channel: string, options: PeekOptions): Promise<readonly QueueMessage[]>
   /**

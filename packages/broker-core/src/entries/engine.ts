@@ -26,6 +26,7 @@ export type {
   StoredEventListener,
 } from '../engine/events-store-engine.ts'
 export type {
+  NackOptions,
   PeekOptions,
   QueueEngine,
   QueueSend,
@@ -78,3 +79,5 @@ export { PatternIndex } from '../collections/pattern-index.ts'
 export { SettingsTable } from '../settings/settings-table.ts'
 export { retryDelayMs } from '../settings/channel-settings.ts'
 export type { ChannelSettings } from '../settings/channel-settings.ts'
+export { retryLimits, returnOf } from '../settings/retry.ts'
+export type { DeadLetterReason, MessageReturn, ReceivedMessage, RetryLimits } from '../settings/retry.ts'

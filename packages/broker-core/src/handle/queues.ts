@@ -1,10 +1,10 @@
-import type { PeekOptions, QueueSend, SendResult, SettleResult } from '../engine/queue-engine.ts'
+import type { NackOptions, PeekOptions, QueueSend, SendResult, SettleResult } from '../engine/queue-engine.ts'
 import type { ResultLimit } from '../engine/result-size.ts'
 import { BrokerError } from '../errors.ts'
 import { deduplicationIdOf, queueTags } from '../message-tags.ts'
 import type { MessageInput, QueueDelivery, QueueMessage } from '../message.ts'
 import type { Attachment } from '../observer.ts'
-import { assertObject, assertTexts } from '../options.ts'
+import { assertObject, assertTexts, shown } from '../options.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { RoutingTable } from '../routing/routing-table.ts'
 import type { WorkHandler, WorkOptions } from '../work/work.ts'
@@ -169,8 +169,9 @@ export class Queues {
     const queue = {
       receive: (input: QueueReceiveInput) => this.receive(channel, input),
       ack: (receipts: readonly string[]) => this.ack(receipts),
-      nack: (receipts: readonly string[], delayMs?: number) => this.nack(receipts, delayMs),
+      nack: (receipts: readonly string[], options: NackOptions) => this.nack(receipts, options),
       extend: (receipts: readonly string[], leaseMs: number) => this.extend(receipts, leaseMs),
+      hasRetryPolicy: () => this.#access.engine.settings.of('queues', channel).retry !== undefined,
     }
     return new WorkerPool(queue, options, handler)
   }
@@ -206,7 +207,7 @@ export class Queues {
       )
       if (!revoked.signal.aborted) return deliveries
       const receipts = deliveries.map(({ receipt }) => receipt)
-      if (receipts.length > 0) await access.engine.queues.nack(receipts, access.caller.clientId)
+      if (receipts.length > 0) await access.engine.queues.nack(receipts, access.caller.clientId, { delayMs: 0 })
       throw revoked.signal.reason
     } finally {
       unwatch()
@@ -221,12 +222,15 @@ export class Queues {
     return this.#settle(receipts, (queues, clientId) => queues.ack(receipts, clientId))
   }
 
-  /** Rejects deliveries, which counts as a receive: the messages return to their positions after `delayMs`. */
-  nack(receipts: readonly string[], delayMs = 0): Promise<SettleResult> {
+  /**
+   * Rejects deliveries, which ends their receipts and counts as a receive. The messages return to their positions after
+   * the delay, or move to their dead-letter queues.
+   * @throws BrokerError NO_DEAD_LETTER_QUEUE if `reject` is set and a message has none; then no message is settled
+   */
+  nack(receipts: readonly string[], options: NackOptions = {}): Promise<SettleResult> {
     return this.#settle(receipts, (queues, clientId) => {
-      assertInteger('delayMs', delayMs, 0)
-      // The end of a lease returns the message and counts as a receive, as a nack does.
-      return delayMs === 0 ? queues.nack(receipts, clientId) : queues.extend(receipts, clientId, delayMs)
+      assertNack(options)
+      return queues.nack(receipts, clientId, options)
     })
   }
 
@@ -280,4 +284,22 @@ export class Queues {
       return removed
     })
   }
+}
+
+/** @throws BrokerError ARGUMENT_INVALID */
+function assertNack(options: NackOptions): void {
+  assertObject('options', options, 'an object such as { delayMs: 5000 }')
+  const { delayMs, reject } = options
+  if (delayMs !== undefined) assertInteger('delayMs', delayMs, 0)
+  if (reject === undefined || typeof reject === 'boolean') {
+    if (reject !== true || delayMs === undefined) return
+    throw new BrokerError('ARGUMENT_INVALID', 'invalid argument delayMs: a rejected message does not return; leave it out', {
+      argument: 'delayMs',
+      allowed: 'left out with reject',
+    })
+  }
+  throw new BrokerError('ARGUMENT_INVALID', `invalid argument reject: ${shown(reject)}; allowed is true, false`, {
+    argument: 'reject',
+    allowed: 'true, false',
+  })
 }

@@ -104,6 +104,8 @@ export type SettingsEntry = {
  */
 export function retryDelayMs(retry: RetrySettings, receives: number, random = Math.random()): number {
   const { min_backoff_seconds: min, max_backoff_seconds: max, backoff_factor: factor, jitter } = retry
+  // The power may be infinite, and 0 times infinity is not a number.
+  if (min === 0) return 0
   const seconds = Math.min(max, min * factor ** (receives - 1))
   return Math.round(seconds * 1_000 * (1 - jitter * random))
 }

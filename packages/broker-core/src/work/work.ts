@@ -16,6 +16,12 @@ export interface Work {
   readonly receives: number
   /** Aborts when the lease is lost, or when a drain runs out of time: stop then, another worker gets the message. */
   readonly signal: AbortSignal
+  /**
+   * Moves the message to its dead-letter queue, because no other attempt can succeed. The outcome of the handler then
+   * has no effect.
+   * @throws BrokerError NO_DEAD_LETTER_QUEUE; LeaseLost
+   */
+  reject(): Promise<void>
 }
 
 /** Works on a message. The message is acknowledged when the promise resolves, and returns to the queue if it rejects. */
@@ -26,7 +32,10 @@ export interface WorkOptions {
   readonly concurrency?: number
   /** The lease of a message, 100 ms to 12 h. It is renewed while the handler runs. @default '30s' */
   readonly lease?: Duration
-  /** The time until a failed message can be received again, by its number of receives. @default 1 s, doubled each time, at most 5 min */
+  /**
+   * The time until a failed message can be received again, by its number of receives. @default the retry policy of the
+   * queue; without one 1 s, doubled each time, at most 5 min
+   */
   readonly backoff?: (receives: number) => Duration
   /** The time that `drain` waits if the signal ends the pool. @default '25s' */
   readonly drainTimeout?: Duration

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import type { SettleResult } from '../engine/queue-engine.ts'
+import type { NackOptions, SettleResult } from '../engine/queue-engine.ts'
 import { isBrokerError, messageOf } from '../errors.ts'
 import { assertInteger } from '../handle/access.ts'
 import { MAX_TIMER_MS, pauseAfter } from '../keyed-log/retry.ts'
@@ -12,6 +12,7 @@ import { durationMs, LeaseLost, workMessage } from './work.ts'
 
 /** The calls on a queue that a pool needs. */
 interface WorkedQueue extends LeaseCalls {
+  hasRetryPolicy(): boolean
   receive(input: {
     readonly maxMessages: number
     readonly waitMs: number
@@ -49,7 +50,7 @@ export class WorkerPool implements AsyncDisposable {
   constructor(queue: WorkedQueue, options: WorkOptions, handler: WorkHandler | undefined) {
     checkOptions('queues.work', options, OPTION_TYPES)
     assertFunction('handler', handler)
-    const { concurrency = 1, lease = '30s', backoff = standardDelay, drainTimeout = '25s', signal } = options
+    const { concurrency = 1, lease = '30s', backoff, drainTimeout = '25s', signal } = options
     assertInteger('concurrency', concurrency, 1, 1000)
     durationMs('drainTimeout', drainTimeout, 0, MAX_TIMER_MS)
     this.#queue = queue
@@ -58,7 +59,10 @@ export class WorkerPool implements AsyncDisposable {
     this.#work = {
       leases: queue,
       leaseMs: durationMs('lease', lease, 100, MAX_LEASE_MS),
-      delayMs: (receives) => durationMs('backoff', backoff(receives), 0, MAX_LEASE_MS),
+      delayMs: (receives) => {
+        if (backoff !== undefined) return durationMs('backoff', backoff(receives), 0, MAX_LEASE_MS)
+        return queue.hasRetryPolicy() ? undefined : standardDelay(receives)
+      },
       handler,
       onError: options.onError ?? reportError,
     }
@@ -132,7 +136,10 @@ export class WorkerPool implements AsyncDisposable {
   /** Starts the handlers; returns the messages that arrived while the pool was drained. */
   async #start(deliveries: readonly QueueDelivery[]): Promise<void> {
     if (this.#stop.signal.aborted) {
-      if (deliveries.length > 0) await this.#queue.nack(deliveries.map(({ receipt }) => receipt))
+      if (deliveries.length > 0) {
+        const receipts = deliveries.map(({ receipt }) => receipt)
+        await this.#queue.nack(receipts, { delayMs: 0 })
+      }
       return
     }
     for (const delivery of deliveries) {
@@ -161,14 +168,15 @@ function reportError(error: unknown): void {
 /** The calls that settle messages, for one caller. */
 interface LeaseCalls {
   ack(receipts: readonly string[]): Promise<SettleResult>
-  nack(receipts: readonly string[], delayMs?: number): Promise<SettleResult>
+  nack(receipts: readonly string[], options: NackOptions): Promise<SettleResult>
   extend(receipts: readonly string[], leaseMs: number): Promise<SettleResult>
 }
 
 interface LeasedWorkOptions {
   readonly leases: LeaseCalls
   readonly leaseMs: number
-  readonly delayMs: (receives: number) => number
+  /** Returns the delay of a failed message; undefined leaves it to the queue's retry policy. */
+  readonly delayMs: (receives: number) => number | undefined
   readonly handler: WorkHandler
   readonly onError: (error: unknown) => void
 }
@@ -181,6 +189,9 @@ class LeasedWork {
   readonly #lost = new AbortController()
   /** Aborts when the lease needs no renewal any more. */
   readonly #settling = new AbortController()
+  /** Resolves when a rejection by the handler has ended, if there is one. */
+  #rejecting: Promise<void> | undefined
+  #rejected = false
 
   constructor(delivery: QueueDelivery, options: LeasedWorkOptions) {
     this.#delivery = delivery
@@ -198,10 +209,12 @@ class LeasedWork {
 
   /** Aborts the handler's signal, and returns the message to its queue; not one that is being settled. Never rejects. */
   async giveUp(): Promise<void> {
-    if (this.#settling.signal.aborted) return
+    await this.#rejecting
+    if (this.#settling.signal.aborted && !this.#rejected) return
     this.#settling.abort()
     this.#lost.abort(new LeaseLost('the pool was drained before the handler ended; the message returned to its queue'))
-    await this.#options.leases.nack([this.#delivery.receipt]).catch(this.#options.onError)
+    if (this.#rejected) return
+    await this.#options.leases.nack([this.#delivery.receipt], { delayMs: 0 }).catch(this.#options.onError)
   }
 
   async #work(): Promise<void> {
@@ -210,14 +223,15 @@ class LeasedWork {
     const { signal } = this.#lost
     let failure: { readonly error: unknown } | undefined
     try {
-      await handler(workMessage(message), { receives: message.receiveCount, signal })
+      await handler(workMessage(message), { receives: message.receiveCount, signal, reject: () => this.#reject() })
     } catch (error) {
       failure = { error }
     }
+    await this.#rejecting
     this.#settling.abort()
     // After the loss the handler usually rejects with the reason of its signal, which was reported.
     if (failure !== undefined && failure.error !== signal.reason) onError(failure.error)
-    if (signal.aborted) return
+    if (signal.aborted || this.#rejected) return
     try {
       await this.#settle(failure === undefined)
     } catch (error) {
@@ -233,7 +247,20 @@ class LeasedWork {
       if (lost.length > 0) throw this.#leaseLost()
       return
     }
-    await leases.nack([receipt], delayMs(message.receiveCount))
+    await leases.nack([receipt], { delayMs: delayMs(message.receiveCount) })
+  }
+
+  #reject(): Promise<void> {
+    const rejection = this.#moveToDeadLetters()
+    this.#rejecting = rejection.catch(() => {})
+    return rejection
+  }
+
+  async #moveToDeadLetters(): Promise<void> {
+    const { lost } = await this.#options.leases.nack([this.#delivery.receipt], { reject: true })
+    if (lost.length > 0) throw this.#leaseLost()
+    this.#rejected = true
+    this.#settling.abort()
   }
 
   /** Renews the lease until the handler has ended. Aborts the handler's signal if the lease is lost. */
@@ -252,6 +279,7 @@ class LeasedWork {
       } catch (error) {
         onError(error)
       }
+      await this.#rejecting
       if (signal.aborted) return
       if (performance.now() < end) continue
       const error = this.#leaseLost()

@@ -11,7 +11,7 @@ import type { AgentEvent } from './inbox-delivery.ts'
 import { settles, InboxDelivery } from './inbox-delivery.ts'
 import { isCode, registryCall } from './registry-calls.ts'
 
-export interface AgentWorkOptions extends Omit<WorkOptions, 'lease'> {
+export interface AgentWorkOptions extends Omit<WorkOptions, 'lease' | 'backoff'> {
   /**
    * Registers the agent with this card, as a pull agent, and again if the server has lost it. `name` is the id by
    * default. @default the agent is registered already
@@ -19,6 +19,8 @@ export interface AgentWorkOptions extends Omit<WorkOptions, 'lease'> {
   readonly card?: Readonly<Record<string, unknown>> | undefined
   /** The lease of a request, 10 s to 1 h. It is renewed while the handler runs. @default '30s' */
   readonly lease?: Duration | undefined
+  /** The time until a failed request is delivered again, by its number of receives. @default 1 s, doubled each time, at most 5 min */
+  readonly backoff?: ((receives: number) => Duration) | undefined
 }
 
 /** A request that a handler works on. */
@@ -89,7 +91,7 @@ export function workForAgent(
   const { card, lease = '30s', onError = context.onError } = options
   const leaseSeconds = wholeSeconds('lease', lease, 10, MAX_SECONDS)
   const path = `${encodeURIComponent(id)}/inbox`
-  const item = { context, path, leaseSeconds, delayMs: delayOf(options, MAX_SECONDS), handler, onError }
+  const item = { context, path, leaseSeconds, delayMs: delayOf(options.backoff, MAX_SECONDS), handler, onError }
   let isRegistered = card === undefined
   const register = async (signal: AbortSignal): Promise<void> => {
     const a2a = isObject(card?.['a2a']) ? card['a2a'] : {}

@@ -20,8 +20,17 @@ export interface QueueMessage<T = unknown> extends Message<T> {
 export interface LeasedMessage<T = unknown> extends QueueMessage<T> {
   /** Removes the message. Returns `false` if its lease had ended. */
   ack(): Promise<boolean>
-  /** Returns the message to its queue, now or after a delay. Returns `false` if its lease had ended. */
+  /**
+   * Returns the message to its queue, now or after a delay. Without `delay`, the retry policy of the queue decides, and
+   * without a policy it returns now. Returns `false` if its lease had ended.
+   */
   nack(options?: { readonly delay?: Duration | undefined }): Promise<boolean>
+  /**
+   * Moves the message to its dead-letter queue now, because no attempt can succeed. Returns `false` if its lease had
+   * ended.
+   * @throws SignalboxError NO_DEAD_LETTER_QUEUE
+   */
+  reject(): Promise<boolean>
   /** Sets the end of the lease to this time from now. Returns `false` if the lease had ended. */
   extend(lease: Duration): Promise<boolean>
 }
@@ -40,9 +49,14 @@ export class Lease {
     return this.#settle('ack', {})
   }
 
-  nack(delayMs: number): Promise<boolean> {
-    const delay = wholeSeconds('delay', delayMs, 0, MAX_LEASE_SECONDS)
-    return this.#settle('nack', delay === 0 ? {} : { delay_seconds: delay })
+  /** @param delayMs `undefined` leaves the delay to the retry policy of the queue */
+  nack(delayMs: number | undefined): Promise<boolean> {
+    if (delayMs === undefined) return this.#settle('nack', {})
+    return this.#settle('nack', { delay_seconds: wholeSeconds('delay', delayMs, 0, MAX_LEASE_SECONDS) })
+  }
+
+  reject(): Promise<boolean> {
+    return this.#settle('nack', { reject: true })
   }
 
   extend(leaseMs: number, signal?: AbortSignal): Promise<boolean> {
@@ -51,7 +65,7 @@ export class Lease {
 
   async #settle(
     action: 'ack' | 'nack' | 'extend',
-    query: Readonly<Record<string, number>>,
+    query: Readonly<Record<string, number | boolean>>,
     signal?: AbortSignal,
   ): Promise<boolean> {
     const { data } = await callCe(this.#transport, {

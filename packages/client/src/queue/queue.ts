@@ -129,7 +129,8 @@ export class Queue<Output = unknown, Input = Output> {
       data: await this.#channel.decode(message.data),
       receives,
       ack: () => lease.ack(),
-      nack: ({ delay = 0 } = {}) => lease.nack(milliseconds('delay', delay)),
+      nack: ({ delay } = {}) => lease.nack(delay === undefined ? undefined : milliseconds('delay', delay)),
+      reject: () => lease.reject(),
       extend: (duration) => lease.extend(milliseconds('lease', duration)),
     }
   }

@@ -12,6 +12,12 @@ import { Lease, MAX_LEASE_SECONDS, receiveMessages } from './lease.ts'
 export interface Work<T = unknown> extends QueueMessage<T> {
   /** Aborts when the lease is lost, or when a drain runs out of time: stop then, another worker gets the message. */
   readonly signal: AbortSignal
+  /**
+   * Moves the message to its dead-letter queue now, because no attempt can succeed. The outcome of the handler then has
+   * no effect.
+   * @throws SignalboxError NO_DEAD_LETTER_QUEUE, LEASE_LOST
+   */
+  reject(): Promise<void>
 }
 
 export type WorkHandler<T> = (data: T, work: Work<T>) => unknown
@@ -30,7 +36,7 @@ export function workOnQueue<T>(
   const { transport } = context
   const { lease = '30s', onError = context.onError } = options
   const leaseSeconds = wholeSeconds('lease', lease, 1, MAX_LEASE_SECONDS)
-  const delayMs = delayOf(options, MAX_LEASE_SECONDS)
+  const delayMs = options.backoff === 'queue' ? () => undefined : delayOf(options.backoff, MAX_LEASE_SECONDS)
   const item = { transport, leaseMs: leaseSeconds * 1000, delayMs, decode, handler, onError }
   return new WorkerPool(context, options, async (max, signal) => {
     const call = { channel, max, waitSeconds: WAIT_SECONDS, leaseSeconds, signal }
@@ -42,7 +48,7 @@ export function workOnQueue<T>(
 interface WorkItemOptions<T> {
   readonly transport: Transport
   readonly leaseMs: number
-  readonly delayMs: (receives: number) => number
+  readonly delayMs: (receives: number) => number | undefined
   readonly decode: Decode<T>
   readonly handler: WorkHandler<T>
   readonly onError: ErrorListener
@@ -58,6 +64,9 @@ class WorkItem<T> implements PoolItem {
   readonly #lost = new AbortController()
   readonly #over = new AbortController()
   readonly #returned = new AbortController()
+  /** Resolves when a rejection by the handler has ended, if there is one. */
+  #rejecting: Promise<void> | undefined
+  #rejected = false
 
   constructor(delivery: Delivery, options: WorkItemOptions<T>) {
     const { id, source } = delivery.message
@@ -94,15 +103,26 @@ class WorkItem<T> implements PoolItem {
       await before
       this.#lost.signal.throwIfAborted()
       const data = await decode(message.data)
-      await handler(data, { ...message, data, receives, signal: this.#lost.signal })
+      await handler(data, {
+        ...message,
+        data,
+        receives,
+        signal: this.#lost.signal,
+        reject: () => this.#reject(),
+      })
     } catch (error) {
       failure = { error }
     }
+    await this.#rejecting
     this.#over.abort()
     await renewing
     if (this.#lost.signal.aborted) {
       // After the lease is lost, the handler usually throws the reason of its signal, which was reported.
       if (failure !== undefined && failure.error !== this.#lost.signal.reason) this.#report(failure.error)
+      return
+    }
+    if (this.#rejected) {
+      if (failure !== undefined) this.#report(failure.error)
       return
     }
     try {
@@ -117,14 +137,25 @@ class WorkItem<T> implements PoolItem {
     }
   }
 
-  async release(): Promise<void> {
-    if (this.#lost.signal.aborted) {
-      this.#returned.abort()
-      return
-    }
-    this.#lost.abort(new SignalboxError('CLOSED', 'the worker pool was drained before the handler ended'))
+  #reject(): Promise<void> {
+    const rejection = this.#moveToDeadLetters()
+    this.#rejecting = rejection.catch(() => {})
+    return rejection
+  }
+
+  async #moveToDeadLetters(): Promise<void> {
+    if (!(await this.#lease.reject())) throw leaseLost(this.#delivery.message.id)
+    this.#rejected = true
     this.#over.abort()
-    await this.#lease.nack(0).catch((error: unknown) => this.#report(error))
+  }
+
+  async release(): Promise<void> {
+    await this.#rejecting
+    if (!this.#lost.signal.aborted) {
+      this.#lost.abort(new SignalboxError('CLOSED', 'the worker pool was drained before the handler ended'))
+      this.#over.abort()
+      if (!this.#rejected) await this.#lease.nack(0).catch((error: unknown) => this.#report(error))
+    }
     this.#returned.abort()
   }
 
@@ -144,6 +175,8 @@ class WorkItem<T> implements PoolItem {
         if (over.aborted) return
         this.#report(error)
       }
+      await this.#rejecting
+      if (over.aborted) return
       if (Date.now() < end) continue
       this.#lose()
       return

@@ -9,8 +9,11 @@ export interface WorkOptions {
   readonly concurrency?: number | undefined
   /** The lease of a message, 1 s to 12 h. It is renewed while the handler runs. @default '30s' */
   readonly lease?: Duration | undefined
-  /** The time until a failed message can be received again, by its number of receives. @default 1 s, doubled each time, at most 5 min */
-  readonly backoff?: ((receives: number) => Duration) | undefined
+  /**
+   * The time until a failed message can be received again, by its number of receives. `queue` leaves it to the retry
+   * policy of the queue. @default 1 s, doubled each time, at most 5 min
+   */
+  readonly backoff?: ((receives: number) => Duration) | 'queue' | undefined
   /** The time that `drain` waits if the signal or the client ends the pool. @default '25s' */
   readonly drainTimeout?: Duration | undefined
   /** Drains the pool. */
@@ -154,8 +157,12 @@ async function endOfLost(items: readonly (readonly [PoolItem, Promise<void>])[])
 }
 
 /** Returns the time until a failed message can be received again, in ms, by its number of receives. */
-export function delayOf({ backoff: delay = standardDelay }: Pick<WorkOptions, 'backoff'>, maxSeconds: number) {
-  return (receives: number): number => Math.min(milliseconds('backoff', delay(receives)), maxSeconds * 1000)
+export function delayOf(
+  backoff: ((receives: number) => Duration) | undefined,
+  maxSeconds: number,
+): (receives: number) => number {
+  const delay = backoff ?? standardDelay
+  return (receives) => Math.min(milliseconds('backoff', delay(receives)), maxSeconds * 1000)
 }
 
 function standardDelay(receives: number): number {

@@ -292,7 +292,7 @@ export class Inbox implements AgentInbox {
       return
     }
     await this.#update(state, { phase: 'stored', lease: undefined })
-    const { lost } = await this.#options.system.queues.nack([receipt], delayMs)
+    const { lost } = await this.#options.system.queues.nack([receipt], { delayMs })
     if (lost.length > 0) throw leaseLost()
   }
 

@@ -1,5 +1,7 @@
 import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
+import { shownText } from '@signalbox/broker-core/internal'
 import { CallEnded } from '@signalbox/http-kit'
+import type { HttpRequest } from '@signalbox/http-kit'
 import {
   ANSWER_LEASE_MS,
   answerBound,
@@ -10,7 +12,7 @@ import {
 } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
-import { invalidParameters } from '../errors.ts'
+import { CeError, invalidParameters } from '../errors.ts'
 import { longEventText } from '../event/event-text.ts'
 import type { CeAnswer } from '../ce-exchange.ts'
 import { ANSWERS } from './answers.ts'
@@ -22,6 +24,15 @@ const MAX_ANSWER_BYTES = 1024 * 1024
 
 /** The longest lease, and the longest delay of a rejected message, in seconds: twelve hours. */
 const MAX_LEASE_SECONDS = 43_200
+
+/** The header of a nack: the answer of a service that asked for a pause can be passed on. */
+const RETRY_AFTER_HEADERS = Type.Object({
+  'Retry-After': Type.Optional(
+    Type.String({
+      description: `Time until the messages become visible: seconds from 0 to ${MAX_LEASE_SECONDS}, or an HTTP date at most that far ahead. \`delay_seconds\` wins.`,
+    }),
+  ),
+})
 
 export const queueReceive = defineCeRoute({
   name: 'queue/receive',
@@ -152,25 +163,63 @@ export const queueNack = defineCeRoute({
   name: 'queue/nack',
   output: ANSWERS.settled,
   method: 'POST',
-  summary: 'Rejects leased messages: each becomes visible again at its place, and the receive counts.',
+  summary:
+    'Rejects leased messages: each becomes visible again at its place, or moves to its dead-letter queue. The receive counts.',
   body: 'ignored',
+  headers: RETRY_AFTER_HEADERS,
   input: Type.Object(
     {
       receipt: receipts('A receipt from `queue/receive`; repeat it for several.'),
       delay_seconds: Type.Optional(
         Type.Integer({
-          description: 'Time until the messages become visible, in seconds; 0 means at once.',
+          description:
+            'Time until the messages become visible, in seconds; 0 means at once. Without it the header `Retry-After` decides, then the retry policy of the queue; without both it is 0.',
           minimum: 0,
           maximum: MAX_LEASE_SECONDS,
-          default: 0,
+        }),
+      ),
+      reject: Type.Optional(
+        Type.Boolean({
+          description: 'Moves the messages to their dead-letter queue now, because no attempt can succeed.',
+          default: false,
         }),
       ),
     },
     STRICT,
   ),
-  run: ({ receipt, delay_seconds = 0 }, { broker }) =>
-    settle('rejected', receipt, () => broker.queues.nack(receipt, delay_seconds * 1000)),
+  async run({ receipt, delay_seconds, reject = false }, { broker, exchange }) {
+    if (reject) {
+      if (delay_seconds !== undefined) {
+        throw invalidParameters([
+          { parameter: 'delay_seconds', given: `"${delay_seconds}"`, allowed: 'left out with reject' },
+        ])
+      }
+      return settle('moved to a dead-letter queue', receipt, () => broker.queues.nack(receipt, { reject }))
+    }
+    const delayMs = delay_seconds === undefined ? retryAfterMs(exchange.request) : delay_seconds * 1000
+    return settle('rejected', receipt, () => broker.queues.nack(receipt, { delayMs }))
+  },
 })
+
+/** The form of a date in headers, such as `Sun, 06 Nov 1994 08:49:37 GMT`. */
+const HTTP_DATE = /^[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT$/
+
+/**
+ * Returns the delay that the header `Retry-After` asks for, in ms; `undefined` without the header.
+ * @throws CeError PARAMETER_INVALID
+ */
+function retryAfterMs({ headers }: HttpRequest): number | undefined {
+  const text = headers['retry-after']
+  if (text === undefined) return undefined
+  let ms = Number.NaN
+  if (/^\d{1,10}$/.test(text)) ms = Number(text) * 1000
+  else if (HTTP_DATE.test(text)) ms = Math.max(0, Date.parse(text) - Date.now())
+  if (ms <= MAX_LEASE_SECONDS * 1000) return ms
+  const allowed = `seconds from 0 to ${MAX_LEASE_SECONDS}, or an HTTP date at most that far ahead`
+  throw new CeError('PARAMETER_INVALID', `invalid header Retry-After: ${shownText(text)}; allowed is ${allowed}`, {
+    problems: [{ parameter: 'Retry-After', given: shownText(text), allowed }],
+  })
+}
 
 export const queueExtend = defineCeRoute({
   name: 'queue/extend',

@@ -22,6 +22,7 @@ const BROKER: Readonly<Record<BrokerErrorCode, Answer>> = {
   GROUP_LIMIT: 'RESOURCE_EXHAUSTED',
   CALLER_LIMIT: 'RESOURCE_EXHAUSTED',
   QUEUE_FULL: 'internal',
+  NO_DEAD_LETTER_QUEUE: 'internal',
   NO_SUBSCRIBER: 'internal',
   REQUEST_TIMEOUT: 'internal',
   ENGINE_UNAVAILABLE: 'unavailable',

@@ -32,6 +32,9 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
     advice: 'Send less, split the content into several messages, or send a reference to it.',
   },
   QUEUE_FULL: { advice: 'Receive some of its messages first (queue_receive), or wait and send again.' },
+  NO_DEAD_LETTER_QUEUE: {
+    advice: 'Call queue_nack without reject to try again later, or queue_ack to remove the message.',
+  },
   NO_SUBSCRIBER: { advice: NO_SUBSCRIBER_ADVICE },
   REQUEST_TIMEOUT: {
     advice:

@@ -257,16 +257,22 @@ const queueNack = defineTool({
   name: 'queue_nack',
   title: 'Reject messages',
   summary:
-    'Returns leased messages to their queue, for work that failed. After max_receive_count receives, a message moves to its dead-letter queue instead.',
+    'Returns leased messages to their queue, for work that failed. After max_receive_count receives, or with reject, a message moves to its dead-letter queue instead.',
   input: Type.Object(
     {
       receipts,
       delay_seconds: Type.Optional(
         Type.Integer({
-          description: 'Seconds until the messages can be received again.',
+          description:
+            'Seconds until the messages can be received again. Without it, the delay of the queue, usually none.',
           minimum: 0,
           maximum: MAX_LEASE_SECONDS,
-          default: 0,
+        }),
+      ),
+      reject: Type.Optional(
+        Type.Boolean({
+          description: 'Moves the messages to their dead-letter queue now, because no attempt can succeed.',
+          default: false,
         }),
       ),
     },
@@ -275,11 +281,13 @@ const queueNack = defineTool({
   output: settleOutput,
   annotations: CHANGES,
   needs,
-  rule: tooMany,
-  async run({ receipts, delay_seconds = 0 }, { broker: { queues } }) {
+  rule: (input) => tooMany(input) ?? delayOfRejected(input),
+  async run({ receipts, delay_seconds, reject = false }, { broker: { queues } }) {
+    if (reject) return settled('moved to a dead-letter queue', await queues.nack(receipts, { reject }))
+    const delayMs = delay_seconds === undefined ? undefined : delay_seconds * 1000
+    const result = await queues.nack(receipts, { delayMs })
     const rejected = `rejected; they can be received again in ${delay_seconds} s`
-    const result = await queues.nack(receipts, delay_seconds * 1000)
-    return settled(delay_seconds === 0 ? 'returned to the queue' : rejected, result)
+    return settled(delayMs === undefined || delayMs === 0 ? 'returned to the queue' : rejected, result)
   },
 })
 
@@ -313,6 +321,17 @@ export const SETTLE_TOOLS: readonly Tool[] = [queueAck, queueNack, queueExtend]
 function tooMany({ receipts }: { readonly receipts: readonly string[] }): ArgumentProblem | undefined {
   if (receipts.length > 0 && receipts.length <= MAX_RECEIPTS) return undefined
   return { argument: 'receipts', given: shownValue(receipts), allowed: `an array of 1 to ${MAX_RECEIPTS} receipts` }
+}
+
+function delayOfRejected({
+  delay_seconds,
+  reject = false,
+}: {
+  readonly delay_seconds?: number
+  readonly reject?: boolean
+}): ArgumentProblem | undefined {
+  if (!reject || delay_seconds === undefined) return undefined
+  return { argument: 'delay_seconds', given: shownValue(delay_seconds), allowed: 'left out with reject' }
 }
 
 /** Returns the outcome of a settlement. A lost receipt is no error, as on the other surfaces. */

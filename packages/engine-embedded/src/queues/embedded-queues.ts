@@ -1,5 +1,6 @@
 import type {
   BrokerError,
+  NackOptions,
   PeekOptions,
   QueueDelivery,
   QueueEngine,
@@ -56,6 +57,7 @@ export class EmbeddedQueues implements QueueEngine {
       now,
       arrived: (channel, channelId, sequence) => this.#arrived([{ channel, channelId, sequence }]),
       serve: (queue) => this.#receivers.serveSoon(queue),
+      delayed: (dueAt) => this.#clock.note(dueAt, 0),
       expire: (queue, sequences) => this.#expire(queue, sequences),
     })
     this.#clock = new QueueClock(store, this.#reader, now, {
@@ -174,9 +176,9 @@ export class EmbeddedQueues implements QueueEngine {
     return this.#settlement.ack(receipts, clientId)
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
+  async nack(receipts: readonly string[], clientId: string, options?: NackOptions): Promise<SettleResult> {
     this.#checkOpen()
-    return this.#settlement.nack(receipts, clientId)
+    return this.#settlement.nack(receipts, clientId, options)
   }
 
   async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {

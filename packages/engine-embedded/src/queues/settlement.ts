@@ -1,8 +1,9 @@
 import type { Ending, SettledReceipts } from '@signalbox/broker-core/internal'
-import type { SettingsTable, SettleResult } from '@signalbox/broker-core/engine'
-import { unavailable } from '@signalbox/broker-core/engine'
+import type { NackOptions, SettingsTable, SettleResult } from '@signalbox/broker-core/engine'
+import { returnOf, unavailable } from '@signalbox/broker-core/engine'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
+import { DELAYED } from '../store/damage.ts'
 import type { Store } from '../store/store.ts'
 import type { Release } from '../writer/operations.ts'
 import type { Lease, Leases } from './leases.ts'
@@ -19,6 +20,8 @@ interface SettlementContext {
   readonly now: () => number
   /** Handles a new message in a queue, for which a receiver may wait. */
   arrived(channel: string, channelId: number, sequence: number): void
+  /** Handles the due time of a message that is delayed. */
+  delayed(dueAt: number): void
   /** Serves the waiting receivers of a queue that has deliverable messages again. */
   serve(queue: Queue): void
   expire(queue: Queue, sequences: number[]): void
@@ -36,8 +39,8 @@ export class LeaseSettlement {
     return this.#settle(receipts, clientId, (leases) => this.#end('ack', leases), 'ack')
   }
 
-  nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
-    return this.#settle(receipts, clientId, (leases) => this.#end('nack', leases), 'nack')
+  nack(receipts: readonly string[], clientId: string, options?: NackOptions): Promise<SettleResult> {
+    return this.#settle(receipts, clientId, (leases) => this.#end('nack', leases, options), 'nack')
   }
 
   extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
@@ -84,9 +87,12 @@ export class LeaseSettlement {
     return { settled: found.length + repeated + rest.settled, lost: [...lost, ...rest.lost] }
   }
 
-  #end(ending: Ending, leases: readonly Lease<Queue>[]): Promise<void> {
+  /** @throws BrokerError NO_DEAD_LETTER_QUEUE, ENGINE_UNAVAILABLE */
+  #end(ending: Ending, leases: readonly Lease<Queue>[], options?: NackOptions): Promise<void> {
+    // Refuses all or none.
+    if (options?.reject === true) for (const { entry, queue } of leases) this.#assertRejectable(queue, entry)
     return this.#forEachQueue(leases, (queue, some) => {
-      const work = ending === 'ack' ? this.#acknowledge(queue, some) : this.#release(queue, some)
+      const work = ending === 'ack' ? this.#acknowledge(queue, some) : this.#release(queue, some, options)
       const settling = this.#recorded(ending, some, work)
       for (const lease of some) lease.settling = settling
       return settling
@@ -133,7 +139,8 @@ export class LeaseSettlement {
   /** Ends every lease like a nack, when the engine closes. */
   async returnAll(): Promise<void> {
     const held = this.#context.leases.takeAll().filter(({ queue, entry }) => queue.holds(entry))
-    await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases)).catch(() => {})
+    // The end of the engine is no failure of the messages, so they are not delayed.
+    await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases, { delayMs: 0 })).catch(() => {})
   }
 
   async #forEachQueue(
@@ -162,22 +169,27 @@ export class LeaseSettlement {
     )
   }
 
-  #release(queue: Queue, leases: readonly Lease<Queue>[]): Promise<void> {
-    const { store } = this.#context
+  #release(queue: Queue, leases: readonly Lease<Queue>[], options?: NackOptions): Promise<void> {
+    const { registry, store } = this.#context
     const now = this.#context.now()
     const entries = leases.map(({ entry }) => entry)
-    const releases = entries.map((entry) => this.#releaseOf(entry, now))
+    const releases = entries.map((entry) => this.#releaseOf(queue.name, entry, now, options))
     return this.#restoring(leases, () =>
       store.submit(
         'release',
         { kind: 'release', channel: queue.name, channelId: queue.channel?.id ?? 0, now, releases },
         0,
         ({ moved }) => {
-          const staying = entries.filter((_, i) => releases[i]?.deadLetterQueue === '')
-          queue.removeHeld(
-            releases.filter(({ deadLetterQueue }) => deadLetterQueue !== '').map(({ sequence }) => sequence),
+          const isStaying = ({ deadLetterQueue, dueAt }: Release): boolean => deadLetterQueue === '' && dueAt === 0
+          queue.removeHeld(releases.filter((release) => !isStaying(release)).map(({ sequence }) => sequence))
+          this.returnHeld(
+            queue,
+            entries.filter((_, i) => releases[i] !== undefined && isStaying(releases[i])),
           )
-          this.returnHeld(queue, staying)
+          for (const [i, { deadLetterQueue, dueAt }] of releases.entries()) {
+            if (deadLetterQueue === '' && !isExpired(entries[i]?.expiresAt ?? 0, now)) registry.sinceOpen.retried++
+            if (dueAt > 0) this.#context.delayed(dueAt)
+          }
           for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
         },
       ),
@@ -188,12 +200,23 @@ export class LeaseSettlement {
    * Returns the release of a lease. A message that expired while leased is counted as expired and does not go to the
    * dead-letter queue (C2); nor does a message whose dead-letter queue is damaged.
    */
-  #releaseOf(
-    { sequence, receiveCount, maxReceiveCount, deadLetterQueue, expiresAt }: QueuedMessage,
-    now: number,
-  ): Release {
-    const spent = maxReceiveCount > 0 && receiveCount >= maxReceiveCount && !isExpired(expiresAt, now)
-    return { sequence, receiveCount, deadLetterQueue: spent && !this.#damaged(deadLetterQueue) ? deadLetterQueue : '' }
+  #releaseOf(channel: string, message: QueuedMessage, now: number, options?: NackOptions): Release {
+    const { sequence, receiveCount, expiresAt } = message
+    const staying = { sequence, receiveCount, deadLetterQueue: '', reason: 'max_receive_count', dueAt: 0 } as const
+    if (isExpired(expiresAt, now)) return staying
+    const { deadLetterQueue, reason, delayMs } = returnOf(this.#context.settings, { ...message, channel }, options)
+    if (deadLetterQueue !== '') return this.#damaged(deadLetterQueue) ? staying : { ...staying, deadLetterQueue, reason }
+    // Delayed messages cannot be written while their part of the store is damaged.
+    if (delayMs === 0 || this.#context.store.damage.partRefusal(DELAYED)) return staying
+    return { ...staying, dueAt: now + delayMs }
+  }
+
+  /** @throws BrokerError NO_DEAD_LETTER_QUEUE, ENGINE_UNAVAILABLE */
+  #assertRejectable({ name: channel }: Queue, entry: QueuedMessage): void {
+    const { settings, store } = this.#context
+    const { deadLetterQueue } = returnOf(settings, { ...entry, channel }, { reject: true })
+    const refusal = store.damage.refusal('queues', deadLetterQueue)
+    if (refusal) throw refusal
   }
 
   /** Returns messages to their queue, except those that expired meanwhile. */

@@ -106,6 +106,9 @@ export function queueRow(message: QueueSend, now: number): QueueRow {
 /** The columns of `queue_messages`, all of which `delayed_messages` has too. */
 export const QUEUE_COLUMNS = ['key', ...Object.keys(MESSAGE_TABLES.queue_messages)].join(', ')
 
+/** Like {@link QUEUE_COLUMNS}, with the receive count as a parameter. */
+export const RETURNED_COLUMNS = QUEUE_COLUMNS.replace('receive_count', '?')
+
 /** The parameters of a new row: its channel, its sequence, and {@link queueValues}. */
 export const QUEUE_PARAMETERS = `${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?`
 
@@ -162,6 +165,8 @@ export interface QueuedMessage {
   expiresAt: number
   maxReceiveCount: number
   deadLetterQueue: string
+  /** `true` if the message came from another queue as a dead letter. */
+  isDeadLetter: boolean
   /** The message, if it is in memory; otherwise it is read at delivery. */
   message: QueueMessage | undefined
 }
@@ -175,6 +180,7 @@ export function unreadMessage(sequence: number): QueuedMessage {
     expiresAt: 0,
     maxReceiveCount: 0,
     deadLetterQueue: '',
+    isDeadLetter: false,
     message: undefined,
   }
 }
@@ -182,13 +188,14 @@ export function unreadMessage(sequence: number): QueuedMessage {
 /** Returns a message that was stored. @param kept The message itself stays in memory */
 export function sentMessage(
   { id, clientId, metadata, tags }: OutgoingMessage,
-  { timestamp, size, expiresAt, maxReceiveCount, deadLetterQueue, body }: QueueRow,
+  { timestamp, size, expiresAt, maxReceiveCount, deadLetterQueue, body, tags: tagsText }: QueueRow,
   { channel, sequence, kept }: { readonly channel: string; readonly sequence: number; readonly kept: boolean },
 ): QueuedMessage {
   const sent = { id, clientId, body, metadata, tags }
   const added = { channel, timestamp, sequence, receiveCount: 0, expiresAt, maxReceiveCount, deadLetterQueue }
   const message = kept ? toQueueMessage(sent, added) : undefined
-  return { sequence, receiveCount: 0, size, expiresAt, maxReceiveCount, deadLetterQueue, message }
+  const isDeadLetter = hasSourceTag(tagsText)
+  return { sequence, receiveCount: 0, size, expiresAt, maxReceiveCount, deadLetterQueue, isDeadLetter, message }
 }
 
 /** The columns of a stored message as {@link readMessage} expects them, before its body. */
@@ -221,7 +228,8 @@ export function readMessage(row: ReadRow, channel: string): QueuedMessage {
     body === null
       ? undefined
       : toQueueMessage({ id, clientId, body: plainBytes(body), metadata, tags: parseTags(tags) }, added)
-  return { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue, message }
+  const isDeadLetter = hasSourceTag(tags)
+  return { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue, isDeadLetter, message }
 }
 
 // ── Entries of events stores ──
@@ -300,6 +308,11 @@ const NO_TAGS: Tags = Object.freeze({})
 
 function tagsJson(tags: Tags): string {
   return Object.keys(tags).length === 0 ? '' : JSON.stringify(tags)
+}
+
+/** Returns whether stored tags have `dlq_source`. In JSON a text within a value has its quotes escaped. */
+function hasSourceTag(json: string): boolean {
+  return json.includes('"dlq_source":')
 }
 
 /** Parses stored tags. @throws DamagedRowError */

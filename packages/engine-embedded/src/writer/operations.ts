@@ -1,4 +1,4 @@
-import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
+import type { ChannelOptions, DeadLetterReason, StoredType } from '@signalbox/broker-core/engine'
 
 import type { DamagedPlace } from '../store/damage.ts'
 import type { EntryRow, QueueRow } from '../store/message-rows.ts'
@@ -53,12 +53,12 @@ export interface Release {
   readonly receiveCount: number
   /** The queue that the message moves to; empty if it remains. */
   readonly deadLetterQueue: string
+  readonly reason: DeadLetterReason
+  /** The time from which a message that remains is deliverable; 0 means immediately. */
+  readonly dueAt: number
 }
 
-/**
- * Ends leases: stores the receive counts, and moves messages at their maximum number of receives to the dead-letter
- * queue.
- */
+/** Ends leases: stores the receive counts, delays messages, and moves others to their dead-letter queues. */
 export interface ReleaseOperation {
   readonly kind: 'release'
   readonly channel: string

@@ -10,6 +10,7 @@ import {
   MOVED_COLUMNS,
   QUEUE_COLUMNS,
   QUEUE_PARAMETERS,
+  RETURNED_COLUMNS,
   queueValues,
   SEQUENCE,
 } from '../store/message-rows.ts'
@@ -62,6 +63,7 @@ export class QueueOperations {
   readonly #setReceiveCount
   readonly #dueRows
   readonly #promote
+  readonly #delay
   readonly #deleteDelayed
   readonly #nextDue
   readonly #expiredDelayed
@@ -95,6 +97,10 @@ export class QueueOperations {
       WHERE due_at <= ? AND ${notLeftAlone} ORDER BY due_at, key LIMIT ?`)
     this.#promote = database.prepare<[number, number]>(
       `INSERT INTO queue_messages (${QUEUE_COLUMNS}) SELECT ${QUEUE_COLUMNS} FROM delayed_messages WHERE key = ${KEY}`,
+    )
+    this.#delay = database.prepare<[number, number, number, number]>(
+      `INSERT INTO delayed_messages (${QUEUE_COLUMNS}, due_at)
+      SELECT ${RETURNED_COLUMNS}, ? FROM queue_messages WHERE key = ${KEY}`,
     )
     this.#deleteDelayed = database.prepare<[number, number], { size: number }>(
       `DELETE FROM delayed_messages WHERE key = ${KEY} RETURNING size`,
@@ -235,14 +241,27 @@ export class QueueOperations {
     if (channel?.id !== channelId) return { kind: 'release', moved: [] }
     const moved: PlacedMessage[] = []
     for (const release of releases) {
-      if (release.deadLetterQueue === '') {
-        this.#setReceiveCount.run(release.receiveCount, channel.id, release.sequence)
-      } else {
+      if (release.deadLetterQueue !== '') {
         const placed = this.#deadLetter(channel, release, now)
         if (placed) moved.push(placed)
+      } else if (release.dueAt > 0) {
+        this.#delayAgain(channel, release)
+      } else {
+        this.#setReceiveCount.run(release.receiveCount, channel.id, release.sequence)
       }
     }
     return { kind: 'release', moved }
+  }
+
+  /** Moves a message to the delayed ones; it keeps its sequence, and so its position. */
+  #delayAgain(channel: StoredChannel, { sequence, receiveCount, dueAt }: Release): void {
+    const { changes } = touching(channel, () => this.#delay.run(receiveCount, dueAt, channel.id, sequence))
+    if (changes === 0) return
+    this.#channels.edit(channel)
+    const { bytes } = channel
+    this.#rows.delete(channel, sequence)
+    channel.bytes = bytes
+    channel.delayed++
   }
 
   /**
@@ -253,7 +272,7 @@ export class QueueOperations {
     if (!row) return undefined
     const tags = {
       dlq_source: from.name,
-      dlq_reason: 'max_receive_count',
+      dlq_reason: release.reason,
       dlq_receive_count: String(release.receiveCount),
     }
     const dead = touching(from, () => deadLetterRow(row, tags))

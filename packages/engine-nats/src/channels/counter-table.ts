@@ -10,6 +10,8 @@ export interface ChannelCounts {
   lastActivity: number
   /** A current value, not a sum since the start. */
   leased: number
+  /** Messages that wait for their next attempt. A current value, not a sum since the start. */
+  retrying: number
   /** A current value, not a sum since the start. */
   subscribers: number
 }
@@ -24,12 +26,13 @@ export function noCounts(): ChannelCounts {
     expired: 0,
     lastActivity: 0,
     leased: 0,
+    retrying: 0,
     subscribers: 0,
   }
 }
 
 const SUMS = ['incoming', 'incomingBytes', 'outgoing', 'outgoingBytes', 'deadLettered', 'expired'] as const
-const GAUGES = ['leased', 'subscribers'] as const
+const GAUGES = ['leased', 'retrying', 'subscribers'] as const
 
 export function addCounts(into: ChannelCounts, more: ChannelCounts): void {
   for (const name of SUMS) into[name] += more[name]
@@ -70,7 +73,7 @@ export class CounterTable {
   readonly unstored = new Set<string>()
 
   /** The counters of all queues since the start, also of queues that were deleted. */
-  readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0 }
+  readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0, retried: 0 }
 
   get(key: string): ChannelCounts | undefined {
     return this.#counts.get(key)

@@ -76,7 +76,7 @@ export class Counters {
       if (node === this.#node) continue
       const live = reported.get(node)
       reported.delete(node)
-      addCounts(sum, laterCounts(figures, live ?? { ...figures, leased: 0, subscribers: 0 }))
+      addCounts(sum, laterCounts(figures, live ?? { ...figures, leased: 0, retrying: 0, subscribers: 0 }))
     }
     for (const counts of reported.values()) addCounts(sum, counts)
     const own = this.#table.get(key)
@@ -90,11 +90,6 @@ export class Counters {
     for (const [, counts] of this.#peers.countsOf(key)) addCounts(sum, counts)
     addCounts(sum, this.#table.get(key) ?? noCounts())
     return sum
-  }
-
-  /** Returns the number of leased messages of a queue. */
-  leased(key: string): number {
-    return this.live(key).leased
   }
 
   async #read(key: string): Promise<(Record_ & { revision: number }) | undefined> {
@@ -125,10 +120,10 @@ export class Counters {
       const now = Date.now()
       for (const [node, { figures, at }] of Object.entries(nodes)) {
         if (this.#peers.isAlive(node) || now - at < RETIRE_MS) continue
-        addCounts(retired, { ...figures, leased: 0, subscribers: 0 })
+        addCounts(retired, { ...figures, leased: 0, retrying: 0, subscribers: 0 })
         delete nodes[node]
       }
-      if (retire) addCounts(retired, { ...own, leased: 0, subscribers: 0 })
+      if (retire) addCounts(retired, { ...own, leased: 0, retrying: 0, subscribers: 0 })
       else nodes[this.#node] = { figures: own, at: now }
       const text = JSON.stringify({ retired, nodes })
       if (await this.#keyedRecords.put(this.#subjects.keyedRecord('c', key), text, stored?.revision ?? 0)) return

@@ -124,12 +124,11 @@ export class NatsChannels implements ChannelEngine {
       this.#parts.counters.total(channel.incarnation),
       this.#queues.gauges.read(channel),
     ])
-    const { messages, delayed, bytes, lastSequence, lastStoredAt } = held
-    const inFlight = Math.max(0, Math.min(total.leased, messages - delayed))
+    const { bytes, lastSequence, lastStoredAt } = held
     const { deadLettered, expired } = total
     return {
       ...stateOf('queues', channel.name, { ...total, incoming: lastSequence }, 0, lastStoredAt),
-      queue: { waiting: messages - delayed - inFlight, delayed, inFlight, bytes, deadLettered, expired },
+      queue: { ...messagesByState(held, total), bytes, deadLettered, expired },
     }
   }
 
@@ -212,6 +211,19 @@ function stateOf(
   }
 }
 
+type MessagesByState = EngineStats['queues']
+
+/** Returns the messages of a queue by their states. The counts of the nodes may be slightly older than the stored messages. */
+function messagesByState(
+  { messages, delayed }: { readonly messages: number; readonly delayed: number },
+  { leased, retrying }: ChannelCounts,
+): MessagesByState {
+  const due = Math.max(0, messages - delayed)
+  const inFlight = Math.max(0, Math.min(leased, due))
+  const again = Math.max(0, Math.min(retrying, due - inFlight))
+  return { waiting: due - inFlight - again, delayed: delayed + again, inFlight }
+}
+
 /**
  * The time for which the totals are reused, in milliseconds: there may be several scrapers, and each pass
  * asks for every stream.
@@ -262,11 +274,11 @@ class ChannelStatistics {
         const next = channel
         const asked = await this.#failing.ask(next.type, next.name, () => this.#held(next))
         if (asked === 'failed' || !asked.answer) continue
-        const { messages, delayed, leased, bytes } = asked.answer
+        const { waiting, delayed, inFlight, bytes } = asked.answer
         totals.storeBytes += bytes
+        queues.waiting += waiting
         queues.delayed += delayed
-        queues.inFlight += leased
-        queues.waiting += messages - delayed - leased
+        queues.inFlight += inFlight
       }
     }
     await Promise.all(Array.from({ length: PARALLEL_READS }, work))
@@ -278,18 +290,15 @@ class ChannelStatistics {
    * Reads the counts of a channel; of an events store only the bytes. Resolves with undefined if it was
    * deleted in the meantime.
    */
-  async #held(
-    channel: StoredChannel,
-  ): Promise<{ messages: number; delayed: number; leased: number; bytes: number } | undefined> {
+  async #held(channel: StoredChannel): Promise<(MessagesByState & { bytes: number }) | undefined> {
     try {
       if (channel.type === 'events_store') {
         const { bytes } = await this.#reader.counts(channel)
-        return { messages: 0, delayed: 0, leased: 0, bytes }
+        return { waiting: 0, delayed: 0, inFlight: 0, bytes }
       }
-      const { messages, delayed, bytes } = await this.#gauges.read(channel)
+      const held = await this.#gauges.read(channel)
       // Leases are not stored, so the stored counters need not be read.
-      const leased = Math.min(this.#parts.counters.leased(channel.incarnation), messages - delayed)
-      return { messages, delayed, leased: Math.max(0, leased), bytes }
+      return { ...messagesByState(held, this.#parts.counters.live(channel.incarnation)), bytes: held.bytes }
     } catch (error) {
       if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
       throw error

@@ -1,5 +1,18 @@
-import type { EncodedQueueMessage, QueueMessage } from '@signalbox/broker-core/engine'
-import { decodeQueueMessage, isBrokerError, messageSize, toQueueMessage } from '@signalbox/broker-core/engine'
+import type {
+  DeadLetterReason,
+  EncodedQueueMessage,
+  NackOptions,
+  QueueMessage,
+  ReceivedMessage,
+} from '@signalbox/broker-core/engine'
+import {
+  decodeQueueMessage,
+  isBrokerError,
+  messageSize,
+  retryLimits,
+  returnOf,
+  toQueueMessage,
+} from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
@@ -45,6 +58,13 @@ export function queueMessageOf(
 ): QueueMessage {
   const added = { channel, timestamp, sequence, receiveCount, expiresAt, maxReceiveCount, deadLetterQueue }
   return toQueueMessage(message, added)
+}
+
+/** Returns the parts of a delivered message that decide what happens to it after this receive. */
+export function receivedMessageOf({ channel, record, receiveCount }: Delivery): ReceivedMessage {
+  const { maxReceiveCount, deadLetterQueue, message } = record
+  const isDeadLetter = message.tags['dlq_source'] !== undefined
+  return { channel: channel.name, receiveCount, maxReceiveCount, deadLetterQueue, isDeadLetter }
 }
 
 /** The counts of a message's deliveries, including this one. */
@@ -110,10 +130,11 @@ export class DeliveryAdmission {
       )
       const receiveCount = Math.max(1, deliveries - uncounted)
       const delivery = this.#delivery(ack, record, subject, { receiveCount, uncounted, recorded })
-      const { maxReceiveCount, deadLetterQueue } = record
+      const limits = retryLimits(this.#parts.channelSettings, receivedMessageOf(delivery))
+      const { maxReceiveCount, deadLetterQueue } = limits
       if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount <= maxReceiveCount) return delivery
-      // The node of its last receive died, or its dead-letter queue was full.
-      await this.#disposal.bury(delivery, maxReceiveCount)
+      // The node of its last receive died, its dead-letter queue was full, or the policy allows fewer receives now.
+      await this.#disposal.bury({ ...delivery, receiveCount: maxReceiveCount }, deadLetterQueue)
     } catch (error) {
       // The servers deliver the message again.
       reportFailure(this.#parts.settings.onProblem, 'checking a redelivered message', error)
@@ -170,25 +191,27 @@ export class Disposal {
   }
 
   /**
-   * Returns the message after a receive without an ack: to the queue, or to the dead-letter queue. @throws
-   * BrokerError ENGINE_UNAVAILABLE
+   * Returns the message after a receive without an ack: to the queue, or to the dead-letter queue.
+   * @throws BrokerError ENGINE_UNAVAILABLE; with `reject` NO_DEAD_LETTER_QUEUE, and the errors of a send
    */
-  async returnMessage(delivery: Delivery): Promise<void> {
-    const { expiresAt, maxReceiveCount, deadLetterQueue } = delivery.record
-    const { clock } = this.#parts
+  async returnMessage(delivery: Delivery, options?: NackOptions): Promise<void> {
+    const { expiresAt } = delivery.record
+    const { channelSettings, clock, connection, counterTable } = this.#parts
     if (expiresAt > 0 && expiresAt <= clock.now() && !clock.isSkewed) return this.expire(delivery)
-    if (maxReceiveCount > 0 && deadLetterQueue !== '' && delivery.receiveCount >= maxReceiveCount) {
-      return this.bury(delivery, delivery.receiveCount)
-    }
-    await this.#parts.connection.request(delivery.ackSubject, NAK)
+    const { deadLetterQueue, reason, delayMs } = returnOf(channelSettings, receivedMessageOf(delivery), options)
+    if (reason === 'rejected') return this.#moveToDeadLetters(delivery, deadLetterQueue, reason)
+    if (deadLetterQueue !== '') return this.bury(delivery, deadLetterQueue)
+    await connection.request(delivery.ackSubject, delayMs === 0 ? NAK : nakAfter(delayMs))
+    if (delayMs > 0) this.#gauges.retriesIn(delivery.channel, delayMs)
+    counterTable.sinceOpen.retried++
     if (this.#counts.size >= MAX_REMEMBERED) this.#counts.clear()
     this.#counts.set(this.#recordKey(delivery.channel, delivery.sequence), delivery.receiveCount)
   }
 
-  /** Moves the message to its dead-letter queue; later if that is full. */
-  async bury(delivery: Delivery, receiveCount: number): Promise<void> {
+  /** Moves a message that was received too often to its dead-letter queue; later if that is full. */
+  async bury(delivery: Delivery, deadLetterQueue: string): Promise<void> {
     try {
-      await this.#deadLetters.publish(delivery, receiveCount)
+      await this.#moveToDeadLetters(delivery, deadLetterQueue, 'max_receive_count')
     } catch (error) {
       if (!isBrokerError(error) || error.code === 'ENGINE_UNAVAILABLE') throw error
       const mayPass = error.code === 'QUEUE_FULL' || error.code === 'CHANNEL_LIMIT'
@@ -199,8 +222,11 @@ export class Disposal {
       }
       const retryMs = mayPass ? DEAD_LETTER_RETRY_MS : DEAD_LETTER_REFUSED_MS
       await this.#parts.connection.request(delivery.ackSubject, nakAfter(retryMs))
-      return
     }
+  }
+
+  async #moveToDeadLetters(delivery: Delivery, deadLetterQueue: string, reason: DeadLetterReason): Promise<void> {
+    await this.#deadLetters.publish(delivery, deadLetterQueue, reason)
     await this.remove(delivery)
     this.#parts.counterTable.deadLettered(delivery.channel.incarnation)
   }
@@ -292,15 +318,14 @@ export class DeadLetters {
   }
 
   /** @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
-  async publish(delivery: Delivery, receiveCount: number): Promise<void> {
-    const { record, channel, sequence } = delivery
+  async publish(delivery: Delivery, target: string, reason: DeadLetterReason): Promise<void> {
+    const { record, channel, sequence, receiveCount } = delivery
     const tags = {
       ...record.message.tags,
       dlq_source: channel.name,
-      dlq_reason: 'max_receive_count',
+      dlq_reason: reason,
       dlq_receive_count: String(receiveCount),
     }
-    const target = record.deadLetterQueue
     const { duplicate } = await this.#sender.store(
       target,
       // A dead letter neither expires nor moves again.

@@ -27,7 +27,7 @@ export interface Lease {
   /** Resolves or rejects with the settlement that is in progress, if any. */
   settling?: Promise<unknown> | undefined
   /** The ending that was tried last, and that may have been applied. */
-  tried?: Ending
+  tried?: Ending | undefined
 }
 
 /**

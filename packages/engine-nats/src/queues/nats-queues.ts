@@ -1,4 +1,5 @@
 import type {
+  NackOptions,
   PeekOptions,
   QueueDelivery,
   QueueEngine,
@@ -149,8 +150,13 @@ export class NatsQueues implements QueueEngine {
     return this.#settler.settle(receipts, clientId, { what: 'ack' })
   }
 
-  async nack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
-    return this.#settler.settle(receipts, clientId, { what: 'nack' })
+  async nack(
+    receipts: readonly string[],
+    clientId: string,
+    { delayMs, reject = false }: NackOptions = {},
+  ): Promise<SettleResult> {
+    const delay = delayMs === undefined ? {} : { delayMs }
+    return this.#settler.settle(receipts, clientId, { what: 'nack', ...delay, ...(reject ? { reject } : {}) })
   }
 
   async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
@@ -224,7 +230,8 @@ class QueueReader {
    */
   async oldestWaiting(channel: StoredChannel): Promise<number | undefined> {
     const { messages, delayed, expired, firstStoredAt } = await this.#gauges.read(channel)
-    if (messages - delayed - this.#parts.counters.leased(channel.incarnation) <= 0) return undefined
+    const { leased, retrying } = this.#parts.counters.live(channel.incarnation)
+    if (messages - delayed - leased - retrying <= 0) return undefined
     if (delayed === 0 && expired === 0) return firstStoredAt
     return (await this.peek(channel, { maxMessages: 1 }))[0]?.timestamp
   }
@@ -285,6 +292,7 @@ class Purge {
 
   async #answer(message: Msg): Promise<void> {
     const incarnation = message.string()
+    this.#gauges.noRetries(incarnation)
     try {
       await this.#returnStash(incarnation)
     } catch (error) {
@@ -297,6 +305,7 @@ class Purge {
 
   async run(channel: StoredChannel): Promise<number> {
     const { connection } = this.#parts
+    this.#gauges.noRetries(channel.incarnation)
     await this.#gauges.sweep(channel)
     const leased = new Set(await this.#leasedAnywhere(channel))
     if (leased.size === 0) {

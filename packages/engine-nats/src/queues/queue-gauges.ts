@@ -1,5 +1,7 @@
 import type { EncodedQueueMessage } from '@signalbox/broker-core/engine'
 
+import { MAX_TIMER_MS } from '@signalbox/broker-core/internal'
+
 import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
@@ -22,7 +24,7 @@ interface QueueCounts {
 
 /** The maximum age of a count that only guards a generous limit, in milliseconds. */
 const ABOUT_MS = 2_000
-const MAX_TIMER_MS = 60 * 60_000
+const MAX_SWEEP_WAIT_MS = 60 * 60_000
 const PARALLEL = 64
 /** The pause after a failure, in milliseconds. */
 const AGAIN_MS = 5_000
@@ -34,6 +36,8 @@ export class QueueGauges {
   readonly #parts: Parts
   readonly #about = new Map<string, { delayed: number; readAt: number }>()
   readonly #sweeps = new Map<string, { at: number; readonly timer: NodeJS.Timeout }>()
+  /** The messages that this node returned with a delay, by the incarnations of their queues. */
+  readonly #retries = new Map<string, Set<NodeJS.Timeout>>()
   #closed = false
 
   constructor(parts: Parts) {
@@ -81,7 +85,7 @@ export class QueueGauges {
     const planned = this.#sweeps.get(channel.incarnation)
     if (this.#closed || (planned && planned.at <= time)) return
     clearTimeout(planned?.timer)
-    const delay = Math.min(MAX_TIMER_MS, Math.max(this.#parts.clock.isSkewed ? SKEWED_MS : 20, time - Date.now()))
+    const delay = Math.min(MAX_SWEEP_WAIT_MS, Math.max(this.#parts.clock.isSkewed ? SKEWED_MS : 20, time - Date.now()))
     const timer = setTimeout(() => {
       this.#sweeps.delete(channel.incarnation)
       if (this.#parts.storedChannels.get('queues', channel.name)?.incarnation !== channel.incarnation) return
@@ -167,7 +171,38 @@ export class QueueGauges {
     })
   }
 
+  /** Counts a message that was returned with a delay, until the delay ends. */
+  retriesIn({ incarnation }: StoredChannel, delayMs: number): void {
+    const { counterTable } = this.#parts
+    const timers = this.#retries.get(incarnation) ?? new Set()
+    this.#retries.set(incarnation, timers)
+    const timer = setTimeout(
+      () => {
+        timers.delete(timer)
+        if (timers.size === 0) this.#retries.delete(incarnation)
+        counterTable.change(incarnation, (counts) => counts.retrying--)
+      },
+      Math.min(MAX_TIMER_MS, delayMs),
+    )
+    timer.unref()
+    timers.add(timer)
+    counterTable.change(incarnation, (counts) => counts.retrying++)
+  }
+
+  /** Ends the count of messages that wait for their next attempt, after they were purged. */
+  noRetries(incarnation: string): void {
+    if (this.#forgetRetries(incarnation)) {
+      this.#parts.counterTable.change(incarnation, (counts) => (counts.retrying = 0))
+    }
+  }
+
+  #forgetRetries(incarnation: string): boolean {
+    for (const timer of this.#retries.get(incarnation) ?? []) clearTimeout(timer)
+    return this.#retries.delete(incarnation)
+  }
+
   forget(incarnation: string): void {
+    this.#forgetRetries(incarnation)
     this.#about.delete(incarnation)
     clearTimeout(this.#sweeps.get(incarnation)?.timer)
     this.#sweeps.delete(incarnation)
@@ -176,5 +211,6 @@ export class QueueGauges {
   close(): void {
     this.#closed = true
     for (const incarnation of this.#sweeps.keys()) this.forget(incarnation)
+    for (const incarnation of this.#retries.keys()) this.#forgetRetries(incarnation)
   }
 }

@@ -1,5 +1,5 @@
 import type { SettleResult } from '@signalbox/broker-core/engine'
-import { decodeQueueMessage, messageSize, unavailable } from '@signalbox/broker-core/engine'
+import { BrokerError, decodeQueueMessage, isBrokerError, messageSize, returnOf, unavailable } from '@signalbox/broker-core/engine'
 import type { Ending } from '@signalbox/broker-core/internal'
 import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
@@ -14,11 +14,17 @@ import { failure, runInBackground } from '../problems.ts'
 import { ackSubject } from '../pulls.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import type { Disposal } from './deliveries.ts'
+import { receivedMessageOf } from './deliveries.ts'
 import type { Lease, LeaseKeeper, Leases, Receipt, Receipts } from './leases.ts'
 
 /** A request of the holder of a receipt: how its message is to be settled. */
 const SETTLE_REQUEST = Type.Union([
-  Type.Object({ what: Type.Union([Type.Literal('ack'), Type.Literal('nack')]) }),
+  Type.Object({ what: Type.Literal('ack') }),
+  Type.Object({
+    what: Type.Literal('nack'),
+    delayMs: Type.Optional(Type.Integer({ minimum: 0 })),
+    reject: Type.Optional(Type.Boolean()),
+  }),
   Type.Object({ what: Type.Literal('extend'), leaseMs: Type.Number({ exclusiveMinimum: 0 }) }),
 ])
 
@@ -26,6 +32,17 @@ type SettleRequest = Static<typeof SETTLE_REQUEST>
 
 /** A receipt that was sent to a node that does not own its lease. */
 const FORWARDED_RECEIPT = Type.Object({ receipt: Type.String(), clientId: Type.String(), wish: SETTLE_REQUEST })
+
+/** The answer of another node that did not settle the receipt, and whose lease continues. */
+const REFUSED_RECEIPT = Type.Object({
+  refused: Type.Union([
+    Type.Literal('NO_DEAD_LETTER_QUEUE'),
+    Type.Literal('QUEUE_FULL'),
+    Type.Literal('CHANNEL_LIMIT'),
+    Type.Literal('MESSAGE_TOO_LARGE'),
+  ]),
+  message: Type.String(),
+})
 
 type ReceiptState = 'settled' | 'lost' | 'moved'
 
@@ -83,6 +100,10 @@ export class ReceiptSettler {
       const { receipt, clientId, wish: request } = forwarded
       message.respond(await this.#settleIfHere(receipt, clientId, request))
     } catch (error) {
+      if (isRefusal(error)) {
+        message.respond(JSON.stringify({ refused: error.code, message: error.message }))
+        return
+      }
       this.#parts.settings.onProblem(failure('settling a receipt for another node', error))
       message.respond('unavailable')
     }
@@ -90,8 +111,22 @@ export class ReceiptSettler {
 
   async settle(receipts: readonly string[], clientId: string, request: SettleRequest): Promise<SettleResult> {
     const all = [...new Set(receipts)]
+    if (request.what === 'nack' && request.reject === true) await this.#assertRejectable(all, clientId)
     const settled = await Promise.all(all.map((receipt) => this.#settle(receipt, clientId, request)))
     return { settled: settled.filter(Boolean).length, lost: all.filter((_, i) => settled[i] !== true) }
+  }
+
+  /** Refuses a call before any of its receipts is settled. @throws BrokerError NO_DEAD_LETTER_QUEUE */
+  async #assertRejectable(receipts: readonly string[], clientId: string): Promise<void> {
+    const check = async (receipt: string): Promise<void> => {
+      const read = this.#receipts.read(receipt)
+      if (!read || read.clientId !== clientId) return
+      const isHere = read.node === this.#parts.node
+      const lease = this.#leases.get(receipt) ?? (isHere ? undefined : await this.#orphan(receipt, read))
+      if (typeof lease !== 'object') return
+      returnOf(this.#parts.channelSettings, receivedMessageOf(lease.delivery), { reject: true })
+    }
+    await Promise.all(receipts.map(check))
   }
 
   async #settle(receipt: string, clientId: string, request: SettleRequest): Promise<boolean> {
@@ -135,7 +170,7 @@ export class ReceiptSettler {
   }
 
   async #settleHere(lease: Lease, request: SettleRequest): Promise<void> {
-    lease.settling = request.what === 'extend' ? this.#extend(lease, request.leaseMs) : this.#end(lease, request.what)
+    lease.settling = request.what === 'extend' ? this.#extend(lease, request.leaseMs) : this.#end(lease, request)
     try {
       await lease.settling
     } finally {
@@ -144,15 +179,20 @@ export class ReceiptSettler {
     }
   }
 
-  async #end(lease: Lease, ending: Ending): Promise<void> {
-    const { receipt, clientId, delivery } = lease
+  async #end(lease: Lease, request: Exclude<SettleRequest, { what: 'extend' }>): Promise<void> {
+    const { receipt, clientId, delivery, tried } = lease
+    const ending: Ending = request.what
     // The servers may still apply what was tried before, so another ending has no certain result.
     if (lease.tried !== undefined && lease.tried !== ending) throw unavailable(DOUBTS[lease.tried])
     lease.tried = ending
     try {
-      if (ending === 'ack') await this.#disposal.remove(delivery)
-      else await this.#disposal.returnMessage(delivery)
+      if (request.what === 'ack') await this.#disposal.remove(delivery)
+      else await this.#disposal.returnMessage(delivery, request)
     } catch (error) {
+      if (isRefusal(error)) {
+        lease.tried = tried
+        throw error
+      }
       // The holder may try again until the lease ends. After it, the servers deliver the message again.
       if (lease.deadline <= Date.now()) this.#leases.take(receipt, clientId)
       throw unavailable(DOUBTS[ending], { cause: error })
@@ -235,6 +275,7 @@ export class ReceiptSettler {
         // A node of an earlier version forgets what it settled for the first request.
         if (said === 'lost' && !isRepeated) return said
       } catch (error) {
+        if (isRefusal(error)) throw error
         // A node that is stopping may have dropped the request.
         if (isNoResponders(error) || !peers.isAlive(holder)) return undefined
         if (Date.now() < until) continue
@@ -245,7 +286,11 @@ export class ReceiptSettler {
 
   async #request(holder: string, content: string): Promise<string> {
     const { connection, subjects } = this.#parts
-    return (await connection.request(subjects.node(holder, 'settle'), content, { timeout: ASK_MS })).string()
+    const answer = await connection.request(subjects.node(holder, 'settle'), content, { timeout: ASK_MS })
+    const said = answer.string()
+    const refusal = said.startsWith('{') ? jsonOf(REFUSED_RECEIPT, said) : undefined
+    if (refusal) throw new BrokerError(refusal.refused, refusal.message)
+    return said
   }
 
   /** Rebuilds the lease of a node that is gone. */
@@ -279,6 +324,11 @@ export class ReceiptSettler {
       },
     }
   }
+}
+
+/** Returns whether a settlement was refused, and has changed nothing. */
+function isRefusal(error: unknown): error is BrokerError {
+  return isBrokerError(error) && error.code !== 'ENGINE_UNAVAILABLE'
 }
 
 /**

@@ -179,7 +179,7 @@ export async function leaseForAnswer(
 ): Promise<readonly QueueDelivery[]> {
   const deliveries = await queues.receive(channel, input)
   if (!input.signal.aborted) return deliveries
-  if (deliveries.length > 0) await queues.nack(receiptsOf(deliveries))
+  if (deliveries.length > 0) await queues.nack(receiptsOf(deliveries), { delayMs: 0 })
   throw input.signal.reason
 }
 
@@ -192,7 +192,7 @@ export function settlementOf(queues: Queues, deliveries: readonly QueueDelivery[
       await queues.ack(receipts)
     },
     async rollback() {
-      await queues.nack(receipts)
+      await queues.nack(receipts, { delayMs: 0 })
     },
   }
 }

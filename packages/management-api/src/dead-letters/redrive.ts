@@ -124,7 +124,7 @@ export async function redrive(request: RedriveRequest): Promise<void> {
 }
 
 async function rejectAll(queues: RedriveRequest['queues'], held: ReadonlySet<string>): Promise<void> {
-  if (held.size > 0) await queues.nack([...held])
+  if (held.size > 0) await queues.nack([...held], { delayMs: 0 })
 }
 
 /**

@@ -158,7 +158,7 @@ class QueueSource implements Source {
   }
 
   async release(items: readonly Item[]): Promise<void> {
-    await this.#system.queues.nack(receiptsOf(items))
+    await this.#system.queues.nack(receiptsOf(items), { delayMs: 0 })
   }
 
   async close(): Promise<void> {}
