@@ -293,10 +293,14 @@ function assertNack(options: NackOptions): void {
   if (delayMs !== undefined) assertInteger('delayMs', delayMs, 0)
   if (reject === undefined || typeof reject === 'boolean') {
     if (reject !== true || delayMs === undefined) return
-    throw new BrokerError('ARGUMENT_INVALID', 'invalid argument delayMs: a rejected message does not return; leave it out', {
-      argument: 'delayMs',
-      allowed: 'left out with reject',
-    })
+    throw new BrokerError(
+      'ARGUMENT_INVALID',
+      'invalid argument delayMs: a rejected message does not return; leave it out',
+      {
+        argument: 'delayMs',
+        allowed: 'left out with reject',
+      },
+    )
   }
   throw new BrokerError('ARGUMENT_INVALID', `invalid argument reject: ${shown(reject)}; allowed is true, false`, {
     argument: 'reject',

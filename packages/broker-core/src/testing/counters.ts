@@ -148,7 +148,7 @@ export const counterCases: readonly ContractCase[] = [
     async (context) => {
       const { channel } = context
       const counted = async () => ({ ...(await context.engine.stats()).sinceOpen })
-      assert.deepEqual(await counted(), { deadLettered: 0, redelivered: 0, expired: 0 })
+      assert.deepEqual(await counted(), { deadLettered: 0, redelivered: 0, expired: 0, retried: 0 })
       const [queue, deadLetterQueue] = [channel('queue'), channel('dead')]
       await context.engine.queues.send(queue, queued('x', { maxReceiveCount: 2, deadLetterQueue }))
       for (let i = 0; i < 2; i += 1) {
@@ -157,12 +157,12 @@ export const counterCases: readonly ContractCase[] = [
       }
       await context.engine.queues.send(queue, queued('expires', { expirationMs: 1 }))
       await eventually(async () => {
-        assert.deepEqual(await counted(), { deadLettered: 1, redelivered: 1, expired: 1 })
+        assert.deepEqual(await counted(), { deadLettered: 1, redelivered: 1, expired: 1, retried: 1 })
       })
       await context.engine.channels.delete('queues', queue)
-      assert.deepEqual(await counted(), { deadLettered: 1, redelivered: 1, expired: 1 })
+      assert.deepEqual(await counted(), { deadLettered: 1, redelivered: 1, expired: 1, retried: 1 })
       await context.restart()
-      assert.deepEqual(await counted(), { deadLettered: 0, redelivered: 0, expired: 0 })
+      assert.deepEqual(await counted(), { deadLettered: 0, redelivered: 0, expired: 0, retried: 0 })
     },
   ),
 

@@ -13,6 +13,7 @@ import { queueLeaseCases } from './queue-leases.ts'
 import { queueReceiveCases } from './queue-receive.ts'
 import { queueTimeCases } from './queue-times.ts'
 import { queueCases } from './queues.ts'
+import { retryCases } from './retry.ts'
 import { requestSubscriberCases } from './request-subscribers.ts'
 import { requestCases } from './requests.ts'
 import { eventCases } from './events.ts'
@@ -30,6 +31,7 @@ export const engineContract: readonly ContractCase[] = [
   ...queueTimeCases,
   ...queueLeaseCases,
   ...deadLetterCases,
+  ...retryCases,
   ...deduplicationCases,
   ...limitCases,
   ...eventCases,

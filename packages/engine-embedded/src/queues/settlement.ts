@@ -205,7 +205,8 @@ export class LeaseSettlement {
     const staying = { sequence, receiveCount, deadLetterQueue: '', reason: 'max_receive_count', dueAt: 0 } as const
     if (isExpired(expiresAt, now)) return staying
     const { deadLetterQueue, reason, delayMs } = returnOf(this.#context.settings, { ...message, channel }, options)
-    if (deadLetterQueue !== '') return this.#damaged(deadLetterQueue) ? staying : { ...staying, deadLetterQueue, reason }
+    if (deadLetterQueue !== '')
+      return this.#damaged(deadLetterQueue) ? staying : { ...staying, deadLetterQueue, reason }
     // Delayed messages cannot be written while their part of the store is damaged.
     if (delayMs === 0 || this.#context.store.damage.partRefusal(DELAYED)) return staying
     return { ...staying, dueAt: now + delayMs }

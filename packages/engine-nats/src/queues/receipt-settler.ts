@@ -1,5 +1,12 @@
 import type { SettleResult } from '@signalbox/broker-core/engine'
-import { BrokerError, decodeQueueMessage, isBrokerError, messageSize, returnOf, unavailable } from '@signalbox/broker-core/engine'
+import {
+  BrokerError,
+  decodeQueueMessage,
+  isBrokerError,
+  messageSize,
+  returnOf,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 import type { Ending } from '@signalbox/broker-core/internal'
 import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
