@@ -69,6 +69,7 @@ test("PROBE-4 - the names and types of the product's series are fixed", async ()
     'broker_ready gauge',
     'broker_redelivered_total counter',
     'broker_request_duration_seconds histogram',
+    'broker_retries_total counter',
     'broker_routed_messages_total counter',
     'broker_routing_failures_total counter',
     'broker_sse_streams_active gauge',

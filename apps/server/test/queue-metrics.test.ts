@@ -70,7 +70,7 @@ test('metrics - without METRICS_QUEUES no queue is a label', async () => {
   expect(await scrape(api.url, 'broker_queues_omitted')).toEqual({})
 })
 
-test('metrics - dead-lettered, redelivered and expired messages are counted', async () => {
+test('metrics - dead-lettered, redelivered, retried and expired messages are counted', async () => {
   const { api, broker } = await serve()
   const { queues } = broker.as({ clientId: 'worker' })
   const body = new Uint8Array(1)
@@ -83,11 +83,13 @@ test('metrics - dead-lettered, redelivered and expired messages are counted', as
   const counted = async () => ({
     ...(await scrape(api.url, 'broker_dead')),
     ...(await scrape(api.url, 'broker_redelivered')),
+    ...(await scrape(api.url, 'broker_retries')),
     ...(await scrape(api.url, 'broker_expired')),
   })
   await expect.poll(counted, PATIENT).toEqual({
     broker_dead_lettered_total: 1,
     broker_redelivered_total: 1,
+    broker_retries_total: 1,
     broker_expired_total: 1,
   })
 })

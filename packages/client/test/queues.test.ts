@@ -68,6 +68,34 @@ test('queues - a message that failed too often moves to its dead-letter queue', 
   expect(await sb.queue('jobs.dead').purge()).toBe(1)
 })
 
+test('queues - a message is rejected for good, or not without a dead-letter queue', async () => {
+  const sb = client()
+  await sb.queue('judged').send('bad', { maxReceives: 9, deadLetter: 'judged.dead' })
+  for await (const message of sb.queue('judged').receive()) expect(await message.reject()).toBe(true)
+  const [dead] = await sb.queue('judged.dead').peek()
+  expect(dead).toMatchObject({ data: 'bad', tags: { dlq_source: 'judged', dlq_reason: 'rejected' } })
+  await sb.queue('judged').send('kept')
+  for await (const message of sb.queue('judged').receive()) {
+    await expect(message.reject()).rejects.toMatchObject({ code: 'NO_DEAD_LETTER_QUEUE', status: 409 })
+    expect(await message.ack()).toBe(true)
+  }
+})
+
+test('queues - a nack with a delay returns the message later, and ends the receipt', async () => {
+  const queue = client().queue('paused')
+  await queue.send('x')
+  for await (const message of queue.receive()) {
+    expect(await message.nack({ delay: '2s' })).toBe(true)
+    expect(await message.ack()).toBe(false)
+  }
+  const since = performance.now()
+  for await (const message of queue.receive({ wait: '20s' })) {
+    expect(message.receives).toBe(2)
+    await message.ack()
+  }
+  expect(performance.now() - since).toBeGreaterThan(1_700)
+})
+
 test('queues - errors have a code, a status and problems', async () => {
   const sb = client()
   await expect(sb.queue('_AGENTS_.x').send(1)).rejects.toMatchObject({

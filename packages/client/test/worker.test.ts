@@ -82,6 +82,26 @@ test('worker - a message that no handler can process moves to the dead-letter qu
   await pool.drain()
 })
 
+test('worker - a handler rejects a message that no attempt can process', async () => {
+  const sb = client()
+  await sb.queue('judged').send('bad', { maxReceives: 9, deadLetter: 'judged.dead' })
+  await sb.queue('judged').send('good')
+  const errors: unknown[] = []
+  const done: unknown[] = []
+  const options = { backoff: 'queue', onError: (error: unknown) => errors.push(error) } as const
+  const pool = sb.queue('judged').work(options, async (data, work) => {
+    if (data === 'bad' || work.receives === 1) await work.reject()
+    done.push(data)
+  })
+  await until(() => done.length === 2)
+  expect(await pool.drain()).toBe(0)
+  // Without a dead-letter queue the reject fails, and with it the attempt.
+  expect([done, errors]).toMatchObject([['bad', 'good'], [{ code: 'NO_DEAD_LETTER_QUEUE' }]])
+  const [dead] = await sb.queue('judged.dead').peek()
+  expect(dead).toMatchObject({ data: 'bad', tags: { dlq_reason: 'rejected' } })
+  expect(await sb.queue('judged').peek()).toEqual([])
+})
+
 test('worker - an aborted signal lets the handlers finish', async () => {
   const abort = new AbortController()
   const queue = client().queue('draining')

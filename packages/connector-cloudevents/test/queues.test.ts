@@ -197,3 +197,83 @@ test('CE-12 - queues: at shutdown a waiting receive ends with an empty answer', 
   expect(await waiting).toMatchObject({ status: 200, data: { messages: [] } })
   expect(await server.post('queue/ack_all?channel=q')).toMatchObject({ status: 503, data: { code: 'SHUTTING_DOWN' } })
 })
+
+async function leaseOne({ post }: CeServer, channel: string): Promise<string> {
+  const { data } = await post(`queue/receive?channel=${channel}&wait_timeout=20&visibility_seconds=60`)
+  return encodeURIComponent(data.messages[0].receipt)
+}
+
+test('CE-12 - queues: a nack takes its delay from delay_seconds, then Retry-After, then the policy', async () => {
+  const server = await openCe()
+  const { post, broker, user } = server
+  const retry = {
+    max_receive_count: 0,
+    dead_letter_queue: '',
+    min_backoff_seconds: 600,
+    max_backoff_seconds: 600,
+    backoff_factor: 1,
+    jitter: 0,
+  }
+  broker.settings.replace([{ type: 'queues', match: 'q', source: 'api', retry }])
+  const state = async () => {
+    const { queue } = await user.channels.info('queues', 'q')
+    return [queue?.waiting, queue?.delayed, queue?.inFlight]
+  }
+  await fill(server, 'q', 1)
+  await post(`queue/nack?receipt=${await leaseOne(server, 'q')}&delay_seconds=0`, undefined, { 'retry-after': '600' })
+  expect(await state()).toEqual([1, 0, 0])
+  const past = new Date(Date.now() - 60_000).toUTCString()
+  await post(`queue/nack?receipt=${await leaseOne(server, 'q')}`, undefined, { 'retry-after': past })
+  expect(await state()).toEqual([1, 0, 0])
+  const begun = Date.now()
+  const soon = new Date(begun + 2_000).toUTCString()
+  await post(`queue/nack?receipt=${await leaseOne(server, 'q')}`, undefined, { 'retry-after': soon })
+  expect(await state()).toEqual([0, 1, 0])
+  const receipt = await leaseOne(server, 'q')
+  expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(soon) - 20)
+  await post(`queue/nack?receipt=${receipt}`, undefined, { 'retry-after': '1' })
+  const last = await leaseOne(server, 'q')
+  expect(await post(`queue/nack?receipt=${last}`)).toMatchObject({ data: { settled: 1 } })
+  expect(await state()).toEqual([0, 1, 0])
+  expect(await post(`queue/ack?receipt=${last}`)).toMatchObject({ is_error: true, data: { settled: 0 } })
+})
+
+test('CE-12 - queues: a wrong Retry-After is refused, and the lease continues', async () => {
+  const server = await openCe()
+  await fill(server, 'q', 1)
+  const receipt = await leaseOne(server, 'q')
+  const far = new Date(Date.now() + 50_000_000).toUTCString()
+  for (const value of ['43201', '-1', '1.5', 'soon', '2030-01-01', far]) {
+    const answer = await server.post(`queue/nack?receipt=${receipt}`, undefined, { 'retry-after': value })
+    expect(answer, value).toMatchObject({
+      status: 400,
+      data: { code: 'PARAMETER_INVALID', problems: [{ parameter: 'Retry-After' }] },
+    })
+    expect(answer.message).toContain('seconds from 0 to 43200, or an HTTP date')
+  }
+  expect(await server.post(`queue/ack?receipt=${receipt}`)).toMatchObject({ data: { settled: 1 } })
+})
+
+test('CE-12 - queues: reject moves a message to its dead-letter queue, or is refused without one', async () => {
+  const server = await openCe()
+  const { post } = server
+  await post('queue/send?channel=q&dead_letter_queue=dead&max_receive_count=5', event({ id: 'bad' }))
+  expect(await post(`queue/nack?receipt=${await leaseOne(server, 'q')}&reject=true`)).toMatchObject({
+    is_error: false,
+    message: '1 of 1 messages moved to a dead-letter queue',
+  })
+  const { data } = await post('queue/receive?channel=dead&is_peek=true')
+  expect(JSON.stringify(data)).toContain('rejected')
+  await fill(server, 'q', 1)
+  const receipt = await leaseOne(server, 'q')
+  expect(await post(`queue/nack?receipt=${receipt}&reject=true`)).toMatchObject({
+    status: 409,
+    is_error: true,
+    data: { code: 'NO_DEAD_LETTER_QUEUE', channel: 'q' },
+  })
+  expect(await post(`queue/nack?receipt=${receipt}&reject=true&delay_seconds=1`)).toMatchObject({
+    status: 400,
+    data: { problems: [{ parameter: 'delay_seconds' }] },
+  })
+  expect(await post(`queue/ack?receipt=${receipt}`)).toMatchObject({ data: { settled: 1 } })
+})

@@ -119,6 +119,19 @@ describe('tools - leases', () => {
     ])
   })
 
+  test('M25 - queue_nack with reject moves the message to its dead-letter queue, or is refused without one', async () => {
+    await bench.call('queue_send', { channel: 'bad', body: 'x', max_receive_count: 9, dead_letter_queue: 'bad.dead' })
+    const [message] = await lease('bad', 60)
+    const { text } = await bench.call('queue_nack', { receipts: [message?.receipt], reject: true })
+    expect(text).toBe('1 of 1 messages moved to a dead-letter queue.')
+    const [dead] = await bench.user.queues.peek('bad.dead')
+    expect(dead?.tags).toMatchObject({ dlq_source: 'bad', dlq_reason: 'rejected' })
+    const { receipt } = await leaseOne('alone', 60)
+    const refused = await bench.call('queue_nack', { receipts: [receipt], reject: true })
+    expect([refused.isError, refused.text]).toEqual([true, expect.stringContaining('NO_DEAD_LETTER_QUEUE')])
+    expect((await bench.call('queue_ack', { receipts: [receipt] })).structuredContent).toEqual({ settled: 1, lost: [] })
+  })
+
   test('M25 - queue_extend keeps the message from others after the first lease', async () => {
     const { receipt } = await leaseOne('extended', 2)
     await bench.call('queue_extend', { receipts: [receipt], lease_seconds: 60 })
@@ -139,6 +152,7 @@ describe('tools - leases', () => {
       ['queue_ack', { receipts: [] }, 'receipts'],
       ['queue_ack', { receipts: Array.from({ length: 101 }, String) }, 'receipts'],
       ['queue_nack', { receipts: ['r'], delay_seconds: -1 }, 'delay_seconds'],
+      ['queue_nack', { receipts: ['r'], delay_seconds: 1, reject: true }, 'delay_seconds'],
       ['queue_extend', { receipts: ['r'], lease_seconds: 0 }, 'lease_seconds'],
       ['queue_extend', { receipts: ['r'] }, 'lease_seconds'],
       ['queue_receive', { channel: 'q', max_messages: 1, lease_seconds: 43_201 }, 'lease_seconds'],

@@ -252,3 +252,21 @@ test("routing - a copy carries its sender's name, and no other data about the se
   expect(copies.map(({ message }) => message.clientId)).toEqual(['bob', 'alice'])
   expect(accepted).toEqual(['bob queues:in', 'bob queues:a', 'alice queues:in', 'alice queues:a'])
 })
+
+test('routing - a copy moves to a dead-letter queue by the policy of its queue, although it has no limit', async () => {
+  const { alice, broker } = await openRouted([{ key: 'orders', routes: 'queues:work' }])
+  const retry = {
+    max_receive_count: 1,
+    dead_letter_queue: 'work.dead',
+    min_backoff_seconds: 0,
+    max_backoff_seconds: 0,
+    backoff_factor: 1,
+    jitter: 0,
+  }
+  broker.settings.replace([{ type: 'queues', match: 'work', source: 'api', retry }])
+  await alice.events.publish('orders', text('x'))
+  const [copy] = await alice.queues.receive('work')
+  expect(await alice.queues.nack([copy?.receipt ?? ''])).toEqual({ settled: 1, lost: [] })
+  const [dead] = await alice.queues.receive('work.dead')
+  expect(dead?.message.tags).toMatchObject({ dlq_source: 'work', dlq_reason: 'max_receive_count' })
+})

@@ -1,18 +1,32 @@
-import type { BrokerHandle, WorkMessage } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle, RetrySettings, WorkMessage } from '@signalbox/broker-core'
 import { createBroker, LeaseLost } from '@signalbox/broker-core'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { openEmbeddedEngine } from '../src/index.ts'
 
+const RETRY: RetrySettings = {
+  max_receive_count: 0,
+  dead_letter_queue: '',
+  min_backoff_seconds: 0.1,
+  max_backoff_seconds: 0.1,
+  backoff_factor: 1,
+  jitter: 0,
+}
+
 async function openCaller(): Promise<BrokerHandle> {
+  return (await openBroker()).caller
+}
+
+async function openBroker(): Promise<{ broker: Broker; caller: BrokerHandle }> {
   const folder = await TemporaryFolder.create('work')
   const engine = await openEmbeddedEngine({ path: folder.path })
   onTestFinished(async () => {
     await engine.close()
     await folder[Symbol.asyncDispose]()
   })
-  return createBroker(engine).broker.as({ clientId: 'worker' })
+  const { broker } = createBroker(engine)
+  return { broker, caller: broker.as({ clientId: 'worker' }) }
 }
 
 async function stateOf({ channels }: BrokerHandle): Promise<readonly unknown[]> {
@@ -54,6 +68,65 @@ test('work - a message whose handler throws is tried again after the backoff', a
   expect(errors).toEqual([new Error('not yet')])
   expect(times[1]! - times[0]!).toBeGreaterThan(250)
   expect(await stateOf(caller)).toEqual([0, 0, 0])
+})
+
+test('work - without a backoff the retry policy of the queue decides', async () => {
+  const { caller, broker } = await openBroker()
+  broker.settings.replace([{ type: 'queues', match: 'jobs', source: 'api', retry: RETRY }])
+  const third = Promise.withResolvers<void>()
+  await using _pool = caller.queues.work('jobs', { onError: () => {} }, (_message, { receives }) => {
+    if (receives < 5) throw new Error('not yet')
+    third.resolve()
+  })
+  const since = performance.now()
+  await caller.queues.send('jobs', { body: 'x' })
+  await third.promise
+  // The delays of a pool alone take 15 s.
+  expect(performance.now() - since).toBeLessThan(10_000)
+  expect(performance.now() - since).toBeGreaterThan(380)
+})
+
+test('work - a handler rejects a message that no attempt can process', async () => {
+  const { caller } = await openBroker()
+  const errors: unknown[] = []
+  await using pool = caller.queues.work('jobs', { onError: (error) => errors.push(error) }, async (_message, work) => {
+    await work.reject()
+    throw new Error('ignored')
+  })
+  await caller.queues.send('jobs', { body: 'x', deadLetterQueue: 'dead' })
+  const [dead] = await caller.queues.receive('dead', { waitMs: 10_000 })
+  expect(dead?.message.tags).toMatchObject({ dlq_source: 'jobs', dlq_reason: 'rejected', dlq_receive_count: '1' })
+  await pool.drain()
+  expect(errors).toEqual([new Error('ignored')])
+  expect(await stateOf(caller)).toEqual([0, 0, 0])
+})
+
+test('work - a reject without a dead-letter queue fails, and the handler decides', async () => {
+  const { caller } = await openBroker()
+  const refused = Promise.withResolvers<unknown>()
+  await using pool = caller.queues.work('jobs', async (_message, work) => {
+    await work.reject().catch(refused.resolve)
+  })
+  await caller.queues.send('jobs', { body: 'x' })
+  expect(await refused.promise).toMatchObject({ code: 'NO_DEAD_LETTER_QUEUE', details: { channel: 'jobs' } })
+  await pool.drain()
+  expect(await stateOf(caller)).toEqual([0, 0, 0])
+})
+
+test('work - a drain ends a handler that continues after a reject', async () => {
+  const { caller } = await openBroker()
+  const rejected = Promise.withResolvers<AbortSignal>()
+  const pool = caller.queues.work('jobs', async (_message, work) => {
+    await work.reject()
+    rejected.resolve(work.signal)
+    return new Promise(() => {})
+  })
+  await caller.queues.send('jobs', { body: 'x', deadLetterQueue: 'dead' })
+  const signal = await rejected.promise
+  await pool.drain('50ms')
+  await pool.closed
+  expect(signal.aborted).toBe(true)
+  expect(await caller.queues.peek('dead')).toHaveLength(1)
 })
 
 test('work - the lease is renewed while the handler runs', async () => {

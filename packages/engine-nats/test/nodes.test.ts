@@ -123,6 +123,45 @@ describe.skipIf(NATS_SERVER === undefined)('several nodes', () => {
     expect([again?.message.receiveCount, again && text(again.message)]).toEqual([2, 'nacked'])
   })
 
+  test('CL-3 - a nack with a delay, and a reject, are settled at any node', async () => {
+    const server = await startServer()
+    const [one, two] = [await openNode(server), await openNode(server)]
+    for (const body of ['delayed', 'rejected']) await one.queues.send('q', queued(body, { deadLetterQueue: 'dead' }))
+    await one.queues.send('q', queued('kept'))
+    const deliveries = await one.queues.receive('q', { ...RECEIVE, maxMessages: 3 })
+    const [delayed = '', rejected = '', kept = ''] = deliveries.map(({ receipt }) => receipt)
+    await expect(two.queues.nack([rejected, kept], CLIENT, { reject: true })).rejects.toMatchObject({
+      code: 'NO_DEAD_LETTER_QUEUE',
+    })
+    const since = performance.now()
+    expect(await two.queues.nack([delayed], CLIENT, { delayMs: 5_000 })).toEqual({ settled: 1, lost: [] })
+    expect(await two.queues.nack([rejected], CLIENT, { reject: true })).toEqual({ settled: 1, lost: [] })
+    await vi.waitFor(async () => {
+      const { queue } = (await two.channels.info('queues', 'q')) ?? {}
+      expect([queue?.waiting, queue?.delayed, queue?.inFlight]).toEqual([0, 1, 1])
+    }, PATIENT)
+    expect(await two.queues.ack([kept], CLIENT)).toEqual({ settled: 1, lost: [] })
+    const [dead] = await two.queues.receive('dead', RECEIVE)
+    expect(dead?.message.tags).toMatchObject({ dlq_source: 'q', dlq_reason: 'rejected', dlq_receive_count: '1' })
+    const [again] = await two.queues.receive('q', RECEIVE)
+    expect([again?.message.receiveCount, again && text(again.message)]).toEqual([2, 'delayed'])
+    expect(performance.now() - since).toBeGreaterThan(4_980)
+  })
+
+  test('CL-3 - a reject whose dead-letter queue is full is refused at any node, and the lease continues', async () => {
+    const server = await startServer()
+    const options = { queueMaxMessages: 1 }
+    const [one, two] = [await openNode(server, options), await openNode(server, options)]
+    await one.queues.send('q', queued('x', { deadLetterQueue: 'dead' }))
+    await one.queues.send('dead', queued('in the way'))
+    const [delivery] = await one.queues.receive('q', RECEIVE)
+    const receipts = [delivery?.receipt ?? '']
+    for (const node of [one, two]) {
+      await expect(node.queues.nack(receipts, CLIENT, { reject: true })).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+    }
+    expect(await two.queues.ack(receipts, CLIENT)).toEqual({ settled: 1, lost: [] })
+  })
+
   test('CL-3 - another node settles the lease of a dead node', async () => {
     const server = await startServer()
     const [one, two, three] = [await openNode(server), await openNode(server), await openNode(server)]

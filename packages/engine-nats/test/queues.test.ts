@@ -135,6 +135,28 @@ describe.skipIf(NATS_SERVER === undefined)('receive counts', () => {
     expect(await waiting).toEqual([])
   })
 
+  test('C2 - a message that exceeds the policy after the death of its node goes to the dead-letter queue', async () => {
+    const server = await startServer()
+    const one = await openNode(server, { ackWaitMs: 1_000 })
+    const two = await openNode(server, { ackWaitMs: 1_000 })
+    const retry = {
+      max_receive_count: 1,
+      dead_letter_queue: 'dead',
+      min_backoff_seconds: 0,
+      max_backoff_seconds: 0,
+      backoff_factor: 1,
+      jitter: 0,
+    }
+    two.settings.replace([{ type: 'queues', match: 'q', source: 'api', retry }])
+    await one.queues.send('q', queued('x'))
+    await one.queues.receive('q', { ...RECEIVE, leaseMs: 500 })
+    await one.close()
+    const waiting = two.queues.receive('q', { ...RECEIVE, waitMs: 3_000 })
+    const [dead] = await two.queues.receive('dead', RECEIVE)
+    expect([dead?.message.tags['dlq_receive_count'], dead && text(dead.message)]).toEqual(['1', 'x'])
+    expect(await waiting).toEqual([])
+  })
+
   test('C2 - a message keeps its number of receives while its dead-letter queue is full', async () => {
     const server = await startServer()
     const node = await openNode(server, { queueMaxMessages: 1 })

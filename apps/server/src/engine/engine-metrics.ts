@@ -29,6 +29,11 @@ export function engineMetrics(registry: Registry, stats: () => Promise<EngineSta
     help: 'Deliveries of queue messages, by this node, that had been delivered before.',
     registers,
   })
+  const retries = new Counter({
+    name: 'broker_retries_total',
+    help: 'Queue messages that this node returned to their queue for another attempt.',
+    registers,
+  })
   const expired = new Counter({
     name: 'broker_expired_total',
     help: 'Queue messages that this node removed because they expired.',
@@ -44,6 +49,7 @@ export function engineMetrics(registry: Registry, stats: () => Promise<EngineSta
       queued.set({ state: 'in_flight' }, queues.inFlight)
       setTotal(deadLettered, sinceOpen.deadLettered)
       setTotal(redelivered, sinceOpen.redelivered)
+      setTotal(retries, sinceOpen.retried)
       setTotal(expired, sinceOpen.expired)
     } catch {}
   }

@@ -62,9 +62,13 @@ export function queueMessageOf(
 
 /** Returns the parts of a delivered message that decide what happens to it after this receive. */
 export function receivedMessageOf({ channel, record, receiveCount }: Delivery): ReceivedMessage {
-  const { maxReceiveCount, deadLetterQueue, message } = record
-  const isDeadLetter = message.tags['dlq_source'] !== undefined
-  return { channel: channel.name, receiveCount, maxReceiveCount, deadLetterQueue, isDeadLetter }
+  const { maxReceiveCount, deadLetterQueue } = record
+  const { name } = channel
+  return { channel: name, receiveCount, maxReceiveCount, deadLetterQueue, isDeadLetter: isDeadLetter(record) }
+}
+
+export function isDeadLetter({ message }: EncodedQueueMessage): boolean {
+  return message.tags['dlq_source'] !== undefined
 }
 
 /** The counts of a message's deliveries, including this one. */

@@ -5,6 +5,7 @@ import {
   encodeQueueMessage,
   isBrokerError,
   messageSize,
+  retryLimits,
   unavailable,
 } from '@signalbox/broker-core/engine'
 
@@ -15,6 +16,7 @@ import type { Published } from '../publisher.ts'
 import { StreamGone } from '../publisher.ts'
 import { MAX_DELAYED } from '../streams.ts'
 import { hash } from '../subjects.ts'
+import { isDeadLetter } from './deliveries.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 
 /** The result of {@link QueueSender.store}. */
@@ -100,7 +102,10 @@ export class QueueSender {
    * BrokerError MESSAGE_TOO_LARGE
    */
   #encode(name: string, record: EncodedQueueMessage): Uint8Array {
-    const { maxReceiveCount, deadLetterQueue } = record
+    const { channelSettings } = this.#parts
+    const { maxReceiveCount, deadLetterQueue } = channelSettings.active
+      ? retryLimits(channelSettings, { ...record, channel: name, receiveCount: 0, isDeadLetter: isDeadLetter(record) })
+      : record
     const payload = encodeQueueMessage(name, record)
     if (maxReceiveCount > 0 && deadLetterQueue !== '') this.#parts.publisher.assertFitsDeadLetter(payload)
     else this.#parts.publisher.assertFits(payload)
