@@ -7,10 +7,11 @@ export interface QueueSend extends OutgoingMessage {
   /** The time from the send until the message expires, in ms; 0 means never. A delay does not extend it. */
   readonly expirationMs: number
   /**
-   * Receives before the message moves to `deadLetterQueue`; 0 means unlimited. Has no effect without a `deadLetterQueue`.
+   * Receives before the message moves to its dead-letter queue; 0 leaves it to the queue's retry policy, and means
+   * unlimited without one. Has no effect without a dead-letter queue.
    */
   readonly maxReceiveCount: number
-  /** The name of the dead-letter queue; empty if there is none. */
+  /** The name of the dead-letter queue; empty leaves it to the queue's retry policy. */
   readonly deadLetterQueue: string
   /**
    * The id for deduplication: within two minutes, also across a restart, the queue stores only the first send with the

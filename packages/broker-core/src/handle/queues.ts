@@ -18,9 +18,9 @@ export interface QueueSendInput extends MessageInput {
   readonly delayMs?: number
   /** The time from the send until the message expires, in ms; 0 means never. @default 0 */
   readonly expirationMs?: number
-  /** Receives before the message moves to `deadLetterQueue`; 0 means unlimited. Has no effect without one. @default 0 */
+  /** Receives before the message moves to its dead-letter queue; 0 means unlimited, or as the queue's policy says. @default 0 */
   readonly maxReceiveCount?: number
-  /** The name of another queue; empty if there is none. @default '' */
+  /** The name of another queue; empty if there is none, or the one of the queue's policy. @default '' */
   readonly deadLetterQueue?: string
 }
 
@@ -115,7 +115,7 @@ export class Queues {
       }
     }
     // Messages create the queue when they move to it, and then no caller can be refused any more.
-    if (deadLetterQueue !== '' && maxReceiveCount > 0) this.#access.reserve('queues', deadLetterQueue)
+    if (deadLetterQueue !== '') this.#access.reserve('queues', deadLetterQueue)
     const { tags = {}, deduplicationKey } = input
     const message = this.#access.message(input, queueTags(tags))
     return {

@@ -1,4 +1,5 @@
 import { BrokerError } from '../errors.ts'
+import type { Tags } from '../message.ts'
 import type { NackOptions } from '../engine/queue-engine.ts'
 import { retryDelayMs } from './channel-settings.ts'
 import type { RetrySettings } from './channel-settings.ts'
@@ -19,7 +20,7 @@ export interface ReceivedMessage {
   readonly isDeadLetter: boolean
 }
 
-/** How a message returns after a receive that ended without an ack. */
+/** The outcome of a receive that ended without an ack. */
 export interface MessageReturn {
   /** The queue that the message moves to; empty if it remains in its queue. */
   readonly deadLetterQueue: string
@@ -37,7 +38,7 @@ export interface RetryLimits {
 }
 
 /**
- * Returns how a message returns after a receive that ended without an ack. An explicit delay wins over the policy's.
+ * Decides where a message goes after a receive that ended without an ack. An explicit delay wins over the policy's.
  * @throws BrokerError NO_DEAD_LETTER_QUEUE for a rejected message
  */
 export function returnOf(
@@ -62,6 +63,11 @@ export function retryLimits(settings: SettingsTable, message: ReceivedMessage): 
   return limitsOf(policyOf(settings, message), message)
 }
 
+/** Returns whether the message came from another queue as a dead letter. */
+export function isDeadLetter(tags: Tags): boolean {
+  return tags['dlq_source'] !== undefined
+}
+
 function policyOf(settings: SettingsTable, { channel }: ReceivedMessage): RetrySettings | undefined {
   return settings.active ? settings.of('queues', channel).retry : undefined
 }
@@ -82,7 +88,7 @@ function limitsOf(
 function noDeadLetterQueue(channel: string): BrokerError {
   return new BrokerError(
     'NO_DEAD_LETTER_QUEUE',
-    `a message of the queue ${JSON.stringify(channel)} cannot be rejected for good: neither the message nor the retry policy of its queue names a dead-letter queue; nack it without reject, or acknowledge it`,
+    `a message of the queue ${JSON.stringify(channel)} cannot be rejected: neither the message nor the retry policy of its queue names a dead-letter queue; nack it without reject, acknowledge it, or set a dead-letter queue in the policy`,
     { channel },
   )
 }

@@ -18,9 +18,9 @@ export interface QueueSendOptions extends MessageOptions {
   readonly delay?: Duration | undefined
   /** The time after which an unreceived message is removed, in whole seconds; 0 means never. @default 0 */
   readonly expires?: Duration | undefined
-  /** The number of receives after which the message moves to `deadLetter`. */
+  /** The number of receives after which the message moves to `deadLetter`, which is required. */
   readonly maxReceives?: number | undefined
-  /** The dead-letter queue. Requires `maxReceives`. */
+  /** The queue that the message moves to after `maxReceives`, or after a reject. */
   readonly deadLetter?: string | undefined
 }
 
@@ -49,7 +49,7 @@ export class Queue<Output = unknown, Input = Output> {
   /** Stores a message durably. Repeated by the client until the server has certainly stored it once. */
   async send(data: Input, options: QueueSendOptions = {}): Promise<Stored> {
     const { delay = 0, expires = 0, maxReceives, deadLetter } = options
-    if ((maxReceives === undefined) !== (deadLetter === undefined)) {
+    if (maxReceives !== undefined && deadLetter === undefined) {
       throw argumentError('deadLetter', deadLetter, 'given together with maxReceives')
     }
     await this.#channel.check(data)

@@ -163,8 +163,7 @@ export const queueNack = defineCeRoute({
   name: 'queue/nack',
   output: ANSWERS.settled,
   method: 'POST',
-  summary:
-    'Rejects leased messages: each becomes visible again at its place, or moves to its dead-letter queue. The receive counts.',
+  summary: 'Rejects leased messages, which counts as a receive. Each returns to its place or to its dead-letter queue.',
   body: 'ignored',
   headers: RETRY_AFTER_HEADERS,
   input: Type.Object(

@@ -172,23 +172,23 @@ export class LeaseSettlement {
   #release(queue: Queue, leases: readonly Lease<Queue>[], options?: NackOptions): Promise<void> {
     const { registry, store } = this.#context
     const now = this.#context.now()
-    const entries = leases.map(({ entry }) => entry)
-    const releases = entries.map((entry) => this.#releaseOf(queue.name, entry, now, options))
+    const ends = leases.map(({ entry }) => ({ entry, release: this.#releaseOf(queue.name, entry, now, options) }))
+    const releases = ends.map(({ release }) => release)
     return this.#restoring(leases, () =>
       store.submit(
         'release',
         { kind: 'release', channel: queue.name, channelId: queue.channel?.id ?? 0, now, releases },
         0,
         ({ moved }) => {
-          const isStaying = ({ deadLetterQueue, dueAt }: Release): boolean => deadLetterQueue === '' && dueAt === 0
+          const staying = ends.filter(({ release }) => isStaying(release))
           queue.removeHeld(releases.filter((release) => !isStaying(release)).map(({ sequence }) => sequence))
           this.returnHeld(
             queue,
-            entries.filter((_, i) => releases[i] !== undefined && isStaying(releases[i])),
+            staying.map(({ entry }) => entry),
           )
-          for (const [i, { deadLetterQueue, dueAt }] of releases.entries()) {
-            if (deadLetterQueue === '' && !isExpired(entries[i]?.expiresAt ?? 0, now)) registry.sinceOpen.retried++
-            if (dueAt > 0) this.#context.delayed(dueAt)
+          for (const { entry, release } of ends) {
+            if (release.deadLetterQueue === '' && !isExpired(entry.expiresAt, now)) registry.sinceOpen.retried++
+            if (release.dueAt > 0) this.#context.delayed(release.dueAt)
           }
           for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
         },
@@ -241,4 +241,9 @@ export class LeaseSettlement {
       throw error
     }
   }
+}
+
+/** Returns whether the message is deliverable again at once. */
+function isStaying({ deadLetterQueue, dueAt }: Release): boolean {
+  return deadLetterQueue === '' && dueAt === 0
 }

@@ -8,6 +8,7 @@ import type {
 import {
   decodeQueueMessage,
   isBrokerError,
+  isDeadLetter,
   messageSize,
   retryLimits,
   returnOf,
@@ -62,13 +63,9 @@ export function queueMessageOf(
 
 /** Returns the parts of a delivered message that decide what happens to it after this receive. */
 export function receivedMessageOf({ channel, record, receiveCount }: Delivery): ReceivedMessage {
-  const { maxReceiveCount, deadLetterQueue } = record
+  const { maxReceiveCount, deadLetterQueue, message } = record
   const { name } = channel
-  return { channel: name, receiveCount, maxReceiveCount, deadLetterQueue, isDeadLetter: isDeadLetter(record) }
-}
-
-export function isDeadLetter({ message }: EncodedQueueMessage): boolean {
-  return message.tags['dlq_source'] !== undefined
+  return { channel: name, receiveCount, maxReceiveCount, deadLetterQueue, isDeadLetter: isDeadLetter(message.tags) }
 }
 
 /** The counts of a message's deliveries, including this one. */

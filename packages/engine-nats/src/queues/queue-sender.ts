@@ -4,6 +4,7 @@ import {
   decodeQueueMessage,
   encodeQueueMessage,
   isBrokerError,
+  isDeadLetter,
   messageSize,
   retryLimits,
   unavailable,
@@ -16,7 +17,6 @@ import type { Published } from '../publisher.ts'
 import { StreamGone } from '../publisher.ts'
 import { MAX_DELAYED } from '../streams.ts'
 import { hash } from '../subjects.ts'
-import { isDeadLetter } from './deliveries.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 
 /** The result of {@link QueueSender.store}. */
@@ -104,7 +104,12 @@ export class QueueSender {
   #encode(name: string, record: EncodedQueueMessage): Uint8Array {
     const { channelSettings } = this.#parts
     const { maxReceiveCount, deadLetterQueue } = channelSettings.active
-      ? retryLimits(channelSettings, { ...record, channel: name, receiveCount: 0, isDeadLetter: isDeadLetter(record) })
+      ? retryLimits(channelSettings, {
+          ...record,
+          channel: name,
+          receiveCount: 0,
+          isDeadLetter: isDeadLetter(record.message.tags),
+        })
       : record
     const payload = encodeQueueMessage(name, record)
     if (maxReceiveCount > 0 && deadLetterQueue !== '') this.#parts.publisher.assertFitsDeadLetter(payload)
