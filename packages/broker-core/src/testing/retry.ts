@@ -59,14 +59,14 @@ export const retryCases: readonly ContractCase[] = [
       await engine.queues.send(queue, queued('x'))
       const { receipt } = await receiveOne(engine, queue)
       const since = performance.now()
-      assert.deepEqual(await engine.queues.nack([receipt], CONSUMER, { delayMs: 700 }), DONE)
+      assert.deepEqual(await engine.queues.nack([receipt], CONSUMER, { delayMs: 3_000 }), DONE)
       await assertNothingDue(engine, queue)
       await assertCounts(engine, queue, [0, 1, 0])
       assert.deepEqual(await engine.queues.ack([receipt], CONSUMER), { settled: 0, lost: [receipt] })
       assert.deepEqual(await engine.queues.extend([receipt], CONSUMER, 1_000), { settled: 0, lost: [receipt] })
       assert.deepEqual(await engine.queues.nack([receipt], CONSUMER), DONE, 'a repeat has the first result')
       const again = await receiveOne(engine, queue)
-      assertDelay(since, 700)
+      assertDelay(since, 3_000)
       assert.deepEqual([text(again.message), again.message.receiveCount], ['x', 2])
       await engine.queues.ack([again.receipt], CONSUMER)
       await assertCounts(engine, queue, [0, 0, 0])
@@ -79,7 +79,7 @@ export const retryCases: readonly ContractCase[] = [
     const [a, b] = await receiveMany(engine, queue, 2)
     assert.ok(a && b)
     await engine.queues.nack([b.receipt], CONSUMER, { delayMs: 60_000 })
-    await engine.queues.nack([a.receipt], CONSUMER, { delayMs: 300 })
+    await engine.queues.nack([a.receipt], CONSUMER, { delayMs: 2_000 })
     await sendAll(engine, queue, ['c'])
     assert.equal(text((await receiveOne(engine, queue)).message), 'c')
     await sendAll(engine, queue, ['d'])
@@ -99,7 +99,7 @@ export const retryCases: readonly ContractCase[] = [
 
   contractCase('retry - a message expires while it waits for its next attempt', async ({ engine, channel }) => {
     const [queue, deadLetterQueue] = [channel('expiring'), channel('dead')]
-    await engine.queues.send(queue, queued('x', { expirationMs: 1_500, maxReceiveCount: 2, deadLetterQueue }))
+    await engine.queues.send(queue, queued('x', { expirationMs: 5_000, maxReceiveCount: 2, deadLetterQueue }))
     await fail(engine, queue, { delayMs: 60_000 })
     await eventually(async () => {
       const state = (await engine.channels.info('queues', queue))?.queue
@@ -130,7 +130,6 @@ export const retryCases: readonly ContractCase[] = [
       assert.equal(retryDelayMs(retry, i + 1), delayMs)
       const since = performance.now()
       await engine.queues.nack([next.receipt], CONSUMER)
-      if (i === 0) await assertCounts(engine, queue, [0, 1, 0])
       next = await receiveOne(engine, queue)
       assertDelay(since, delayMs)
       assert.equal(next.message.receiveCount, i + 2)

@@ -140,6 +140,12 @@ const nack = settling(
   (model, lease) => model.release(lease),
 )
 
+const nackLater = settling(
+  'nack',
+  (session, receipts, clientId) => session.engine.queues.nack(receipts, clientId, { delayMs: 1_500 }),
+  (model, lease) => model.release(lease, 1_500),
+)
+
 const extend = settling(
   'extend',
   (session, receipts, clientId) => session.engine.queues.extend(receipts, clientId, 600_000),
@@ -207,6 +213,7 @@ const ordinary = [
   ack,
   nack,
   nack,
+  nackLater,
   extend,
   lapse,
   peek,

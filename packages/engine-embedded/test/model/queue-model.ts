@@ -12,7 +12,7 @@ export interface ModelSend {
 export interface ModelMessage {
   readonly id: string
   readonly sequence: number
-  readonly dueAt: number
+  dueAt: number
   /** 0 means never. */
   readonly expiresAt: number
   readonly maxReceiveCount: number
@@ -126,11 +126,14 @@ export class QueueModel {
   }
 
   /** A nack, or the end of a lease. What has expired is gone, whatever else would become of it (C2). */
-  release({ life, message }: ModelLease): void {
+  release({ life, message }: ModelLease, delayMs = 0): void {
     message.leased = false
     if (this.#expired(message)) return
     const { id, maxReceiveCount, deadLetterQueue, receiveCount } = message
-    if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount < maxReceiveCount) return
+    if (maxReceiveCount === 0 || deadLetterQueue === '' || receiveCount < maxReceiveCount) {
+      if (delayMs > 0) message.dueAt = this.clock + delayMs
+      return
+    }
     life.messages = life.messages.filter((other) => other !== message)
     life.deadLettered += 1
     this.#place(this.#queue(deadLetterQueue), {
