@@ -16,6 +16,7 @@ import { Observers } from './observer.ts'
 import type { OptionTypes } from './options.ts'
 import { assertCaller, checkOptions, shown } from './options.ts'
 import type { Routing } from './routing/routing.ts'
+import type { SettingsEntry } from './settings/channel-settings.ts'
 import type { SettingsTable } from './settings/settings-table.ts'
 
 /**
@@ -130,6 +131,11 @@ export class Broker {
   /** The settings of channels. Their entries can be replaced at any time. */
   get settings(): SettingsTable {
     return this.#context.engine.settings
+  }
+
+  /** Returns the reason why the engine cannot apply an entry of the settings now; undefined if there is none. */
+  settingProblem(entry: SettingsEntry): Promise<string | undefined> {
+    return this.#context.engine.settingProblem(entry)
   }
 
   /** The name and the declared limits of the engine. */

@@ -29,6 +29,7 @@ export interface LiveChannel {
   expired: number
   firstSequence: number
   lastSequence: number
+  compacted: boolean
 }
 
 /** The time after which an unused channel of the broker is removed, if its type is not stored, in ms. */
@@ -150,6 +151,7 @@ export class ChannelRegistry {
       expired: 0,
       firstSequence: 0,
       lastSequence: 0,
+      compacted: false,
     }
     this.#byType[type].set(name, channel)
     if (!isReservedChannel(name)) this.#userChannels++
@@ -219,6 +221,7 @@ export class ChannelRegistry {
     channel.expired = stored.expired
     channel.firstSequence = stored.firstSequence
     channel.lastSequence = stored.lastSequence
+    channel.compacted = stored.compacted
   }
 
   /** Counts from here on: the counters of channels that were loaded are from before. */

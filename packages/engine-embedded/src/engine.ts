@@ -1,5 +1,5 @@
-import type { Engine, EngineHealth, EngineStats } from '@signalbox/broker-core/engine'
-import { SettingsTable } from '@signalbox/broker-core/engine'
+import type { Engine, EngineHealth, EngineStats, SettingsEntry } from '@signalbox/broker-core/engine'
+import { compactProblem, SettingsTable } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from './channel-registry.ts'
 import { ChannelRegistry } from './channel-registry.ts'
@@ -77,6 +77,7 @@ class ComposedEngine implements EmbeddedEngine {
     remoteStorage: false,
     maxDelayedPerQueue: 0,
     expiryWithoutNode: false,
+    deduplicationPerMessage: true,
   } as const
   readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
   readonly path: string
@@ -103,7 +104,7 @@ class ComposedEngine implements EmbeddedEngine {
     this.#registry = registry
     this.queues = new EmbeddedQueues(store, registry, this.settings, now)
     this.events = new EmbeddedEvents(registry, now, onProblem)
-    this.eventsStore = new EmbeddedEventsStore(store, registry, now, settings.durableGroupMs)
+    this.eventsStore = new EmbeddedEventsStore(store, registry, this.settings, now, settings.durableGroupMs)
     this.requests = new EmbeddedRequests(registry, now, onProblem)
     this.channels = new EmbeddedChannels(store, registry, this.eventsStore, this.events)
     registry.apply({ changed: loadChannels(store.reader), removed: [] })
@@ -113,6 +114,10 @@ class ComposedEngine implements EmbeddedEngine {
       activity: () => this.#takeActivity(),
       sharing: (part) => (part === DELAYED ? this.#delaying() : []),
       reopened: () => this.#reopened(),
+    })
+    this.settings.onChange(() => {
+      store.useSettings(this.settings.entries)
+      this.queues.settingsChanged()
     })
     this.queues.start()
     this.#timers = [
@@ -190,6 +195,11 @@ class ComposedEngine implements EmbeddedEngine {
   #tidy(): void {
     this.queues.coolDown()
     this.#registry.forgetIdleReserved()
+  }
+
+  settingProblem(entry: SettingsEntry): Promise<string | undefined> {
+    const stores = [...this.#registry.all('events_store')].filter(({ compacted }) => !compacted)
+    return compactProblem(this.settings, entry, stores, ({ entries }) => entries)
   }
 
   async health(): Promise<EngineHealth> {

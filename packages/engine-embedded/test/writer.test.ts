@@ -179,11 +179,11 @@ test('post - operations of all sizes and kinds arrive as they were, in their ord
   const batch = send('a', '6', bytes(1, 6))
   const operations: Operation[] = [
     send('a', '1', bytes(3, 1)),
-    { kind: 'settle', channel: 'a', channelId: 7, sequences: [2 ** 39], expired: false },
+    { kind: 'settle', channel: 'a', channelId: 7, sequences: [2 ** 39] },
     send('b', '2', bytes(0, 0), { metadata: 'm', dueAt: 5_000 }),
     { kind: 'sweep', now: 5 },
-    { kind: 'settle', channel: 'b', channelId: 8, sequences: [1], expired: true },
-    { kind: 'settle', channel: 'b', channelId: 8, sequences: [1, 2], expired: false },
+    { kind: 'settle', channel: 'b', channelId: 8, sequences: [1] },
+    { kind: 'settle', channel: 'b', channelId: 8, sequences: [1, 2] },
     send('a', '3', bytes(100_000, 3)),
     append('a', '1', bytes(3, 1)),
     append('b', '2', bytes(0, 0), { expectLastOfKey: 0 }),

@@ -2,6 +2,7 @@ import type { ChannelEngine } from './channel-engine.ts'
 import type { EventEngine } from './event-engine.ts'
 import type { EventsStoreEngine } from './events-store-engine.ts'
 import type { QueueEngine } from './queue-engine.ts'
+import type { SettingsEntry } from '../settings/channel-settings.ts'
 import type { SettingsTable } from '../settings/settings-table.ts'
 import type { RequestEngine } from './request-engine.ts'
 
@@ -18,8 +19,13 @@ export interface Engine {
   readonly name: string
   readonly capabilities: EngineCapabilities
   readonly limits: EngineLimits
-  /** The settings of channels, empty at first. The engine reads them when it needs them, and keeps no copy of them. */
+  /** The settings of channels, empty at first. The engine reads them when it needs them: no message keeps a copy. */
   readonly settings: SettingsTable
+  /**
+   * Returns the reason why an entry cannot be in force now; undefined if there is none. Operators' entries are checked
+   * before they are written.
+   */
+  settingProblem(entry: SettingsEntry): Promise<string | undefined>
   readonly queues: QueueEngine
   readonly events: EventEngine
   readonly eventsStore: EventsStoreEngine
@@ -56,6 +62,11 @@ export interface EngineCapabilities {
   readonly maxDelayedPerQueue: number
   /** `true` when expired messages are removed, some time after their expiry, even while no broker node runs. */
   readonly expiryWithoutNode: boolean
+  /**
+   * `true` when the deduplication window that is in force at a repeated send decides. `false`: the window belongs to the
+   * channel's storage, and a change of the settings takes effect shortly after it.
+   */
+  readonly deduplicationPerMessage: boolean
 }
 
 export interface EngineLimits {

@@ -78,6 +78,17 @@ export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } 
 export { PatternIndex } from '../collections/pattern-index.ts'
 export { SettingsTable } from '../settings/settings-table.ts'
 export { retryDelayMs } from '../settings/channel-settings.ts'
-export type { ChannelSettings } from '../settings/channel-settings.ts'
+export type { ChannelSettings, RetentionSettings, SettingsEntry } from '../settings/channel-settings.ts'
 export { isDeadLetter, retryLimits, returnOf } from '../settings/retry.ts'
 export type { DeadLetterReason, MessageReturn, ReceivedMessage, RetryLimits } from '../settings/retry.ts'
+export {
+  compactProblem,
+  deduplicationMsOf,
+  entryKeyOf,
+  expiredTarget,
+  expiryOf,
+  isCompact,
+  maxAgeMsOf,
+  retentionOf,
+} from '../settings/retention.ts'
+export type { ExpiredMessage } from '../settings/retention.ts'

@@ -30,6 +30,17 @@ export class SettingsTable {
   /** By type and name. Cleared by each change. */
   readonly #remembered = new Map<string, ChannelSettings>()
   readonly #listeners = new Set<() => void>()
+  #entries: readonly SettingsEntry[] = []
+  #members: ReadonlySet<SettingMember> = new Set()
+
+  get entries(): readonly SettingsEntry[] {
+    return this.#entries
+  }
+
+  /** Returns whether any entry has the member, so that periodic work can be left out. */
+  uses(member: SettingMember): boolean {
+    return this.#members.has(member)
+  }
 
   /** `false` if there is no entry, so that calls can skip the search. */
   get active(): boolean {
@@ -64,6 +75,8 @@ export class SettingsTable {
 
   replace(entries: readonly SettingsEntry[]): void {
     const rules = entries.toSorted(bySpecificity).map((entry) => ({ entry, matches: globMatcher(entry.match) }))
+    this.#entries = entries
+    this.#members = new Set(SETTING_MEMBERS.filter((member) => entries.some((entry) => entry[member])))
     this.#rules = Map.groupBy(rules, ({ entry }) => entry.type)
     this.#remembered.clear()
     for (const listener of this.#listeners) listener()

@@ -7,11 +7,12 @@ import type {
   EventsStoreSubscribeOptions,
   LatestOptions,
   ReadOptions,
+  SettingsTable,
   StoredEvent,
   StoredEventListener,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
+import { entryKeyOf, OpenSubscription, unavailable } from '@signalbox/broker-core/engine'
 import { SerialTasks } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
@@ -32,15 +33,23 @@ import { EventsStoreGroup, EventsStoreSubscriber } from './events-store-subscrib
 export class EmbeddedEventsStore implements EventsStoreEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry
+  readonly #settings: SettingsTable
   readonly #now: () => number
   readonly #reader: EventsStoreReader
   readonly #subscriptions: EventsStoreSubscriptions
   #closed = false
 
   /** @param durableGroupMs The time for which the position of a group without subscribers is kept */
-  constructor(store: Store, registry: ChannelRegistry, now: () => number, durableGroupMs: number) {
+  constructor(
+    store: Store,
+    registry: ChannelRegistry,
+    settings: SettingsTable,
+    now: () => number,
+    durableGroupMs: number,
+  ) {
     this.#store = store
     this.#registry = registry
+    this.#settings = settings
     this.#now = now
     this.#reader = new EventsStoreReader(store)
     const context = { registry, reader: this.#reader, turns: new Turns(), now }
@@ -48,10 +57,11 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     this.#subscriptions = new EventsStoreSubscriptions(context, positions, (name) => this.create(name, {}))
   }
 
-  append(channel: string, message: EventsStoreAppend): Promise<AppendResult> {
+  append(channel: string, given: EventsStoreAppend): Promise<AppendResult> {
     const refusal = this.#store.damage.refusal('events_store', channel)
     if (refusal) return Promise.reject(refusal)
     const now = this.#now()
+    const message = this.#settings.active ? { ...given, key: entryKeyOf(this.#settings, channel, given) } : given
     const entry = entryRow(message)
     const { size } = entry
     return this.#registry.creating('events_store', channel, () =>

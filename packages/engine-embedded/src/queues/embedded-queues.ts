@@ -11,7 +11,7 @@ import type {
   SettingsTable,
   SettleResult,
 } from '@signalbox/broker-core/engine'
-import { unavailable } from '@signalbox/broker-core/engine'
+import { maxAgeMsOf, unavailable } from '@signalbox/broker-core/engine'
 import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry } from '../channel-registry.ts'
@@ -22,7 +22,7 @@ import type { Store } from '../store/store.ts'
 import type { PlacedMessage } from '../writer/operations.ts'
 import { Leases } from './leases.ts'
 import { QueueClock } from './queue-clock.ts'
-import { oldestWaiting, peekQueue, purgeQueue } from './queue-contents.ts'
+import { AgedMessages, oldestWaiting, peekQueue, purgeQueue } from './queue-contents.ts'
 import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
 import type { Waiter } from './queue.ts'
 import { Queue } from './queue.ts'
@@ -32,7 +32,9 @@ import { LeaseSettlement } from './settlement.ts'
 export class EmbeddedQueues implements QueueEngine {
   readonly #store: Store
   readonly #registry: ChannelRegistry
+  readonly #settings: SettingsTable
   readonly #now: () => number
+  readonly #aged: AgedMessages
   readonly #reader: QueueReader
   readonly #leases: Leases<Queue>
   readonly #settlement: LeaseSettlement
@@ -44,8 +46,10 @@ export class EmbeddedQueues implements QueueEngine {
   constructor(store: Store, registry: ChannelRegistry, settings: SettingsTable, now: () => number) {
     this.#store = store
     this.#registry = registry
+    this.#settings = settings
     this.#now = now
     this.#reader = new QueueReader(store)
+    this.#aged = new AgedMessages(this.#reader)
     this.#receivers = new WaitingReceivers(registry)
     this.#leases = new Leases<Queue>((leases) => this.#settlement.lapse(leases))
     this.#settlement = new LeaseSettlement({
@@ -63,11 +67,19 @@ export class EmbeddedQueues implements QueueEngine {
     this.#clock = new QueueClock(store, this.#reader, now, {
       arrived: (messages) => this.#arrived(messages),
       expired: (messages) => this.#expired(messages),
+      mayAge: () => settings.uses('retention'),
+      aged: (now) => this.#expireAged(now),
     })
   }
 
   start(): void {
     this.#clock.start()
+  }
+
+  /** Applies changed settings to the messages that wait. */
+  settingsChanged(): void {
+    this.#aged.forget()
+    this.#clock.settingsChanged()
   }
 
   // ── Sending ──
@@ -161,6 +173,7 @@ export class EmbeddedQueues implements QueueEngine {
         registry: this.#registry,
         reader: this.#reader,
         leases: this.#leases,
+        settings: this.#settings,
         now: this.#now,
         expire: (which, sequences) => this.#expire(which, sequences),
       })
@@ -193,7 +206,7 @@ export class EmbeddedQueues implements QueueEngine {
     await this.#clock.promoted()
     const channel = this.#registry.get('queues', name)
     if (!channel || channel.entries === 0) return []
-    return peekQueue(this.#reader, channel, this.#queues.get(name), this.#now(), limits)
+    return peekQueue(this.#reader, channel, this.#queues.get(name), this.#expiryTimes(name), limits)
   }
 
   async oldestWaiting(name: string): Promise<number | undefined> {
@@ -201,7 +214,11 @@ export class EmbeddedQueues implements QueueEngine {
     await this.#clock.promoted()
     const channel = this.#registry.get('queues', name)
     if (!channel || channel.entries === 0) return undefined
-    return oldestWaiting(this.#reader, channel, this.#queues.get(name), this.#now())
+    return oldestWaiting(this.#reader, channel, this.#queues.get(name), this.#expiryTimes(name))
+  }
+
+  #expiryTimes(name: string): { readonly now: number; readonly maxAgeMs: number } {
+    return { now: this.#now(), maxAgeMs: maxAgeMsOf(this.#settings, name) }
   }
 
   async purge(name: string): Promise<number> {
@@ -227,22 +244,37 @@ export class EmbeddedQueues implements QueueEngine {
     for (const { id, name } of this.#registry.all('queues')) names.set(id, name)
     for (const [id, some] of Map.groupBy(messages, ({ channel }) => channel)) {
       const name = names.get(id)
-      // Damaged rows cannot be removed, and each sweep would try again.
-      if (name === undefined || this.#store.damage.has('queues', name)) continue
-      const queue = this.#queue(name)
-      const sequences = some.map(({ sequence }) => sequence).filter((sequence) => !queue.isHeld(sequence))
-      for (const sequence of sequences) queue.withdraw(sequence)
-      if (sequences.length > 0) this.#expire(queue, sequences)
+      const sequences = some.map(({ sequence }) => sequence)
+      if (name !== undefined) this.#expireWaiting(name, sequences)
     }
   }
 
-  /** Removes messages past their expiry. If that fails, the sweep finds them again. */
+  #expireAged(now: number): void {
+    for (const channel of this.#registry.all('queues')) {
+      const maxAgeMs = channel.entries === 0 ? 0 : maxAgeMsOf(this.#settings, channel.name)
+      if (maxAgeMs === 0 || this.#store.damage.has('queues', channel.name)) continue
+      this.#expireWaiting(channel.name, this.#aged.find(channel, now, maxAgeMs))
+    }
+  }
+
+  #expireWaiting(name: string, expired: readonly number[]): void {
+    // Damaged rows cannot be removed, and each sweep would try again.
+    if (expired.length === 0 || this.#store.damage.has('queues', name)) return
+    const queue = this.#queue(name)
+    const sequences = expired.filter((sequence) => !queue.isHeld(sequence))
+    for (const sequence of sequences) queue.withdraw(sequence)
+    if (sequences.length > 0) this.#expire(queue, sequences)
+  }
+
+  /** Removes messages past their expiry, or moves them to the dead-letter queue. If that fails, the sweep finds them again. */
   #expire(queue: Queue, sequences: number[]): void {
     const channelId = queue.channel?.id ?? 0
+    const operation = { kind: 'expire', channel: queue.name, channelId, now: this.#now(), sequences } as const
     this.#store
-      .submit('settle', { kind: 'settle', channel: queue.name, channelId, sequences, expired: true }, 0, () =>
-        queue.removeHeld(sequences),
-      )
+      .submit('expire', operation, 0, ({ moved }) => {
+        queue.removeHeld(sequences)
+        this.#arrived(moved)
+      })
       .catch(() => queue.removeHeld(sequences))
   }
 
@@ -250,6 +282,7 @@ export class EmbeddedQueues implements QueueEngine {
 
   /** Handles a channel that was deleted or created again: receivers continue to wait, all other data is dropped. */
   forget(name: string): void {
+    this.#aged.forget(name)
     const queue = this.#queues.get(name)
     if (!queue) return
     queue.reset()

@@ -15,6 +15,10 @@ interface QueueClockEvents {
   arrived(messages: readonly PlacedMessage[]): void
   /** Handles messages past their expiry, given by their channels' ids. Leased ones are not affected. */
   expired(messages: readonly { channel: number; sequence: number }[]): void
+  /** Returns whether messages may expire by the maximum age of their queue. */
+  mayAge(): boolean
+  /** Ends the messages that expired by the maximum age of their queue. */
+  aged(now: number): void
 }
 
 /**
@@ -52,6 +56,15 @@ export class QueueClock {
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
+  }
+
+  /** Begins to look for messages that expire by the maximum age of their queue. */
+  settingsChanged(): void {
+    this.#arm()
+  }
+
+  get #sweeps(): boolean {
+    return this.#expiring || this.#events.mayAge()
   }
 
   /** Records a message with a later due time or expiry. */
@@ -93,7 +106,7 @@ export class QueueClock {
   }
 
   #arm(): void {
-    if (this.#timer || this.#closed || (this.#nextDue === Infinity && !this.#expiring)) return
+    if (this.#timer || this.#closed || (this.#nextDue === Infinity && !this.#sweeps)) return
     const wait = Math.min(Math.max(this.#nextDue - this.#now(), 1), LONGEST_SLEEP_MS)
     this.#timer = setTimeout(() => this.#tick(), wait).unref()
   }
@@ -101,7 +114,7 @@ export class QueueClock {
   #tick(): void {
     this.#timer = undefined
     this.promoted()?.catch(() => {})
-    if (this.#expiring && performance.now() - this.#sweptAt >= EXPIRY_SWEEP_MS) {
+    if (this.#sweeps && performance.now() - this.#sweptAt >= EXPIRY_SWEEP_MS) {
       this.#sweptAt = performance.now()
       this.#sweep().catch(() => {})
     }
@@ -115,7 +128,10 @@ export class QueueClock {
       this.#events.expired(expired)
       if (expired.length < STEP) break
     }
-    await this.#store.submit('expireDelayed', { kind: 'expireDelayed', now, limit: STEP }, 0, () => {})
+    if (this.#events.mayAge()) this.#events.aged(now)
+    await this.#store.submit('expireDelayed', { kind: 'expireDelayed', now, limit: STEP }, 0, ({ moved }) =>
+      this.#events.arrived(moved),
+    )
     this.#expiring = this.#reader.anyExpiring()
   }
 }

@@ -10,6 +10,12 @@ import { isExpired } from './queue.ts'
 /** The maximum number of messages read at once. */
 const PAGE = 128
 
+/** The time, and the maximum age of the queue's settings. */
+interface ExpiryTimes {
+  readonly now: number
+  readonly maxAgeMs: number
+}
+
 /**
  * Returns the first messages of a queue, or from a sequence on, that are neither leased nor expired, from memory if
  * possible.
@@ -19,7 +25,7 @@ export function peekQueue(
   reader: QueueReader,
   channel: LiveChannel,
   queue: Queue | undefined,
-  now: number,
+  { now, maxAgeMs }: ExpiryTimes,
   { maxMessages, fromSequence = 1, ...bound }: PeekOptions,
 ): QueueMessage[] {
   const known = fromSequence === 1 ? queue?.inMemory(maxMessages, now) : undefined
@@ -29,9 +35,10 @@ export function peekQueue(
   const result = new ResultSize(bound)
   for (let after = fromSequence - 1; ;) {
     const page = reader.page(channel, after, limit)
-    for (const { sequence, expiresAt, message, size } of page) {
+    for (const entry of page) {
+      const { sequence, message, size } = entry
       after = sequence
-      if (queue?.isHeld(sequence) || isExpired(expiresAt, now)) continue
+      if (queue?.isHeld(sequence) || isExpired(entry, now, maxAgeMs)) continue
       if (!result.mayFit(size)) return messages
       const whole = message ?? reader.one(channel.id, channel.name, sequence)?.message
       if (!whole) continue
@@ -47,7 +54,7 @@ export function oldestWaiting(
   reader: QueueReader,
   channel: LiveChannel,
   queue: Queue | undefined,
-  now: number,
+  { now, maxAgeMs }: ExpiryTimes,
 ): number | undefined {
   const [known] = queue?.inMemory(1, now) ?? []
   if (known) return known.timestamp
@@ -55,7 +62,7 @@ export function oldestWaiting(
     const page = reader.times(channel, after, PAGE)
     for (const [sequence, timestamp, expiresAt] of page) {
       after = sequence
-      if (!queue?.isHeld(sequence) && !isExpired(expiresAt, now)) return timestamp
+      if (!queue?.isHeld(sequence) && !isExpired({ timestamp, expiresAt }, now, maxAgeMs)) return timestamp
     }
     if (page.length < PAGE) return undefined
   }
@@ -103,4 +110,54 @@ async function purgeRows(
     after = step.next
   }
   return removed
+}
+
+/** The number of messages that one search for old ones reads. */
+const AGED_STEP = 2_000
+/** The longest time between two searches of a queue, in ms: messages that were delayed may be older than its first ones. */
+const AGED_AGAIN_MS = 60_000
+
+interface AgedSearch {
+  /** The earliest time of the next search. */
+  readonly at: number
+  /** The sequence after which the next search begins. */
+  readonly after: number
+  /** The time from which searches begin at the first message again. */
+  readonly restartAt: number
+}
+
+/**
+ * Finds the messages that expired by the maximum age of their queue. A queue's messages are in the order of their times,
+ * so a search ends at the first one that is young enough, and the queue is not read again before that one expires.
+ */
+export class AgedMessages {
+  readonly #reader: QueueReader
+  readonly #searches = new Map<string, AgedSearch>()
+
+  constructor(reader: QueueReader) {
+    this.#reader = reader
+  }
+
+  /** Returns the sequences of expired messages, also of leased ones. */
+  find(channel: LiveChannel, now: number, maxAgeMs: number): number[] {
+    const known = this.#searches.get(channel.name)
+    const isCurrent = known !== undefined && now < known.restartAt && known.restartAt - now <= AGED_AGAIN_MS
+    if (isCurrent && now < known.at) return []
+    const restartAt = isCurrent ? known.restartAt : now + AGED_AGAIN_MS
+    const from = isCurrent ? known.after : 0
+    const page = this.#reader.times(channel, from, AGED_STEP)
+    // A message with an expiration of its own is found by that.
+    const end = page.findIndex(([, timestamp, expiresAt]) => expiresAt === 0 && timestamp + maxAgeMs > now)
+    const old = end === -1 ? page : page.slice(0, end)
+    const [, firstYoung = now] = page[end] ?? []
+    const at = end === -1 && page.length === AGED_STEP ? now : firstYoung + maxAgeMs
+    this.#searches.set(channel.name, { at, after: old.at(-1)?.[0] ?? from, restartAt })
+    return old.filter(([, , expiresAt]) => expiresAt === 0).map(([sequence]) => sequence)
+  }
+
+  /** Searches a queue from its first message again. @default every queue */
+  forget(name?: string): void {
+    if (name === undefined) this.#searches.clear()
+    else this.#searches.delete(name)
+  }
 }

@@ -1,5 +1,6 @@
 import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core/engine'
-import { ResultSize } from '@signalbox/broker-core/engine'
+import type { SettingsTable } from '@signalbox/broker-core/engine'
+import { expiryOf, maxAgeMsOf, ResultSize } from '@signalbox/broker-core/engine'
 import { NumberMap, OrderedSet } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
@@ -26,6 +27,7 @@ interface QueueContext {
   readonly registry: ChannelRegistry
   readonly reader: QueueReader
   readonly leases: Leases<Queue>
+  readonly settings: SettingsTable
   readonly now: () => number
   /** Removes messages that were found past their expiry. */
   expire(queue: Queue, sequences: number[]): void
@@ -67,6 +69,11 @@ export class Queue {
 
   get cold(): boolean {
     return this.waiters.size === 0 && performance.now() - this.#lastReceive > COLD_MS
+  }
+
+  /** The age at which messages without an expiration expire, in ms; 0 means never. Read again for each use. */
+  get maxAgeMs(): number {
+    return maxAgeMsOf(this.#context.settings, this.name)
   }
 
   heldSequences(): number[] {
@@ -113,13 +120,14 @@ export class Queue {
   #takeInto(leases: Lease<Queue>[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
     const { maxMessages, leaseMs, clientId } = options
     const now = this.#context.now()
+    const { maxAgeMs } = this
     const result = new ResultSize(options)
     while (leases.length < maxMessages) {
       const entry = this.#window.first ?? this.#nextPage(channel)
       if (!entry) return
-      if (!isExpired(entry.expiresAt, now) && !result.mayFit(entry.size)) return
+      if (!isExpired(entry, now, maxAgeMs) && !result.mayFit(entry.size)) return
       const message = this.#load(channel, entry)
-      if (!message || isExpired(entry.expiresAt, now)) {
+      if (!message || isExpired(entry, now, maxAgeMs)) {
         this.#window.shift()
         if (message) expired.push(entry.sequence)
         continue
@@ -182,9 +190,11 @@ export class Queue {
   /** Returns the first `count` deliverable messages if they are in memory; undefined if they must be read from disk. */
   inMemory(count: number, now: number): QueueMessage[] | undefined {
     if (this.#paused > 0) return undefined
+    const { maxAgeMs } = this
     const messages: QueueMessage[] = []
-    for (const { message, receiveCount, expiresAt } of this.#window) {
-      if (isExpired(expiresAt, now)) continue
+    for (const entry of this.#window) {
+      if (isExpired(entry, now, maxAgeMs)) continue
+      const { message, receiveCount } = entry
       if (!message) return undefined
       if (messages.push(withReceiveCount(message, receiveCount)) === count) return messages
     }
@@ -262,7 +272,13 @@ export class Queue {
   }
 }
 
-export function isExpired(expiresAt: number, now: number): boolean {
+/** @param maxAgeMs The maximum age of the queue's settings; 0 means none */
+export function isExpired(
+  entry: { readonly timestamp: number; readonly expiresAt: number },
+  now: number,
+  maxAgeMs: number,
+): boolean {
+  const expiresAt = expiryOf(entry, maxAgeMs)
   return expiresAt > 0 && expiresAt <= now
 }
 

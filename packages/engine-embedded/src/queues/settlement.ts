@@ -162,7 +162,7 @@ export class LeaseSettlement {
     return this.#restoring(leases, () =>
       store.submit(
         'settle',
-        { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences, expired: false },
+        { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences },
         0,
         () => queue.removeHeld(sequences),
       ),
@@ -172,7 +172,7 @@ export class LeaseSettlement {
   #release(queue: Queue, leases: readonly Lease<Queue>[], options?: NackOptions): Promise<void> {
     const { registry, store } = this.#context
     const now = this.#context.now()
-    const ends = leases.map(({ entry }) => ({ entry, release: this.#releaseOf(queue.name, entry, now, options) }))
+    const ends = leases.map(({ entry }) => ({ entry, release: this.#releaseOf(queue, entry, now, options) }))
     const releases = ends.map(({ release }) => release)
     return this.#restoring(leases, () =>
       store.submit(
@@ -187,7 +187,7 @@ export class LeaseSettlement {
             staying.map(({ entry }) => entry),
           )
           for (const { entry, release } of ends) {
-            if (release.deadLetterQueue === '' && !isExpired(entry.expiresAt, now)) registry.sinceOpen.retried++
+            if (release.deadLetterQueue === '' && !isExpired(entry, now, queue.maxAgeMs)) registry.sinceOpen.retried++
             if (release.dueAt > 0) this.#context.delayed(release.dueAt)
           }
           for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
@@ -197,16 +197,17 @@ export class LeaseSettlement {
   }
 
   /**
-   * Returns the release of a lease. A message that expired while leased is counted as expired and does not go to the
-   * dead-letter queue (C2); nor does a message whose dead-letter queue is damaged.
+   * Returns the release of a lease. A message that expired while leased ends as an expired one, and does not go to the
+   * dead-letter queue for its receives (C2); nor does a message whose dead-letter queue is damaged.
    */
-  #releaseOf(channel: string, message: QueuedMessage, now: number, options?: NackOptions): Release {
-    const { sequence, receiveCount, expiresAt } = message
+  #releaseOf({ name: channel, maxAgeMs }: Queue, message: QueuedMessage, now: number, options?: NackOptions): Release {
+    const { sequence, receiveCount } = message
     const staying = { sequence, receiveCount, deadLetterQueue: '', reason: 'max_receive_count', dueAt: 0 } as const
-    if (isExpired(expiresAt, now)) return staying
+    if (isExpired(message, now, maxAgeMs)) return staying
     const { deadLetterQueue, reason, delayMs } = returnOf(this.#context.settings, { ...message, channel }, options)
-    if (deadLetterQueue !== '')
+    if (deadLetterQueue !== '') {
       return this.#damaged(deadLetterQueue) ? staying : { ...staying, deadLetterQueue, reason }
+    }
     // Delayed messages cannot be written while their part of the store is damaged.
     if (delayMs === 0 || this.#context.store.damage.partRefusal(DELAYED)) return staying
     return { ...staying, dueAt: now + delayMs }
@@ -223,8 +224,9 @@ export class LeaseSettlement {
   /** Returns messages to their queue, except those that expired meanwhile. */
   returnHeld(queue: Queue, entries: readonly QueuedMessage[]): void {
     const now = this.#context.now()
-    const expired = entries.filter(({ expiresAt }) => isExpired(expiresAt, now))
-    queue.returnHeld(entries.filter(({ expiresAt }) => !isExpired(expiresAt, now)))
+    const { maxAgeMs } = queue
+    const expired = entries.filter((entry) => isExpired(entry, now, maxAgeMs))
+    queue.returnHeld(entries.filter((entry) => !isExpired(entry, now, maxAgeMs)))
     if (expired.length > 0) {
       const sequences = expired.map(({ sequence }) => sequence)
       this.#context.expire(queue, sequences)

@@ -162,6 +162,7 @@ export interface QueuedMessage {
   receiveCount: number
   /** The size in bytes. This field and the following ones are set when the message was in memory. */
   size: number
+  timestamp: number
   expiresAt: number
   maxReceiveCount: number
   deadLetterQueue: string
@@ -177,6 +178,7 @@ export function unreadMessage(sequence: number): QueuedMessage {
     sequence,
     receiveCount: 0,
     size: 0,
+    timestamp: 0,
     expiresAt: 0,
     maxReceiveCount: 0,
     deadLetterQueue: '',
@@ -195,7 +197,17 @@ export function sentMessage(
   const added = { channel, timestamp, sequence, receiveCount: 0, expiresAt, maxReceiveCount, deadLetterQueue }
   const message = kept ? toQueueMessage(sent, added) : undefined
   const isDeadLetter = hasSourceTag(tagsText)
-  return { sequence, receiveCount: 0, size, expiresAt, maxReceiveCount, deadLetterQueue, isDeadLetter, message }
+  return {
+    sequence,
+    receiveCount: 0,
+    size,
+    timestamp,
+    expiresAt,
+    maxReceiveCount,
+    deadLetterQueue,
+    isDeadLetter,
+    message,
+  }
 }
 
 /** The columns of a stored message as {@link readMessage} expects them, before its body. */
@@ -229,7 +241,17 @@ export function readMessage(row: ReadRow, channel: string): QueuedMessage {
       ? undefined
       : toQueueMessage({ id, clientId, body: plainBytes(body), metadata, tags: parseTags(tags) }, added)
   const isDeadLetter = hasSourceTag(tags)
-  return { sequence, receiveCount, size, expiresAt, maxReceiveCount, deadLetterQueue, isDeadLetter, message }
+  return {
+    sequence,
+    receiveCount,
+    size,
+    timestamp,
+    expiresAt,
+    maxReceiveCount,
+    deadLetterQueue,
+    isDeadLetter,
+    message,
+  }
 }
 
 // ── Entries of events stores ──
@@ -311,7 +333,7 @@ function tagsJson(tags: Tags): string {
 }
 
 /** Returns whether stored tags have `dlq_source`. In JSON a text within a value has its quotes escaped. */
-function hasSourceTag(json: string): boolean {
+export function hasSourceTag(json: string): boolean {
   return json.includes('"dlq_source":')
 }
 

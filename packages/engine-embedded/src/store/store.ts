@@ -1,4 +1,4 @@
-import type { BrokerError, StoredType } from '@signalbox/broker-core/engine'
+import type { BrokerError, SettingsEntry, StoredType } from '@signalbox/broker-core/engine'
 import { unavailable } from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import type Database from 'better-sqlite3'
@@ -66,6 +66,7 @@ export class Store {
   #retry: NodeJS.Timeout | undefined
   #wake: (() => void) | undefined
   #probe: NodeJS.Timeout | undefined
+  #channelSettings: readonly SettingsEntry[] = []
   #reopening: Promise<void> | undefined
 
   /** Opens the files. @throws EmbeddedEngineError STORE_* */
@@ -129,6 +130,7 @@ export class Store {
       eventsStoreMaxBytes,
       durableGroupMs,
       maxDurableGroups,
+      channelSettings: this.#channelSettings,
       recover,
       faults: this.#faults,
     }
@@ -200,6 +202,19 @@ export class Store {
   ): Promise<T> {
     if (this.#givenUp) return Promise.reject(unavailable(this.#failure ?? STAYS_CLOSED))
     return this.#writer.submit(kind, operation, bytes, apply)
+  }
+
+  /** Lets the writer apply the settings to every operation that is submitted later. */
+  useSettings(entries: readonly SettingsEntry[]): void {
+    // Without the members that the writer does not need, such as large schemas. A null ends a search.
+    this.#channelSettings = entries.flatMap(({ type, match, source, retry, retention, deduplication }) =>
+      [retry, retention, deduplication].every((member) => member === undefined)
+        ? []
+        : [{ type, match, source, retry, retention, deduplication }],
+    )
+    const operation = { kind: 'useSettings', entries: this.#channelSettings } as const
+    // If the store fails, its next writer starts with them.
+    this.submit('useSettings', operation, 0, () => {}).catch(() => {})
   }
 
   get problem(): { readonly store: string | undefined; readonly writes: string | undefined } {

@@ -49,6 +49,12 @@ export class ChannelTable {
     return this.#byName[type].values()
   }
 
+  /** Iterates over the channels of both types. */
+  *stored(): Generator<StoredChannel> {
+    yield* this.all('queues')
+    yield* this.all('events_store')
+  }
+
   /** Records a channel's state before a change, and returns the channel. */
   edit(channel: StoredChannel): StoredChannel {
     if (!this.#before.has(channel)) this.#before.set(channel, { ...channel })

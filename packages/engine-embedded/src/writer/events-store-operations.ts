@@ -1,4 +1,5 @@
-import { groupLimit, TOMBSTONE_MS } from '@signalbox/broker-core/engine'
+import type { SettingsTable } from '@signalbox/broker-core/engine'
+import { groupLimit, isCompact, retentionOf, TOMBSTONE_MS } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { GROUP_POSITIONS } from '../store/damage.ts'
@@ -40,6 +41,7 @@ export class EventsStoreOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: EventsStoreLimits
+  readonly #settings: SettingsTable
   readonly #skipped: SkippedChannels
   /**
    * The sequence and time of the first entries, so that a sweep over many channels reads only those with old entries.
@@ -61,11 +63,13 @@ export class EventsStoreOperations {
     channels: ChannelTable,
     deduplication: Deduplication,
     limits: EventsStoreLimits,
+    settings: SettingsTable,
     skipped: SkippedChannels,
   ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
+    this.#settings = settings
     this.#skipped = skipped
     this.#insert = database.prepare(INSERT_ENTRY)
     this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
@@ -105,7 +109,7 @@ export class EventsStoreOperations {
     const existing = this.#channels.get('events_store', name)
     const { deduplicationId, id, key } = entry
     if (existing && deduplicationId !== undefined) {
-      const first = this.#deduplication.find(existing.id, deduplicationId, now)
+      const first = this.#deduplication.find(existing, deduplicationId, now)
       if (first) {
         const { sequence, timestamp } = first
         return { kind: 'append', channelId: existing.id, sequence, timestamp, duplicateOf: first.id }
@@ -114,13 +118,15 @@ export class EventsStoreOperations {
     const last = existing && key !== null ? this.#lastOfKey.get(existing.id, key) : undefined
     checkExpected(name, entry, last?.sequence ?? 0)
     const channel = this.#channels.editOrCreate('events_store', name)
+    // Earlier entries of another store have no keys.
+    if (channel.entries === 0 && isCompact(this.#settings, name)) channel.compacted = true
     const { sequence, timestamp } = this.#store(channel, entry, now)
     if (key !== null) {
       this.#setLastOfKey.run(channel.id, key, sequence)
       if (last && channel.compacted) this.#removeReplaced(channel, last.sequence)
     }
     if (deduplicationId !== undefined) {
-      this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp })
+      this.#deduplication.remember(channel, deduplicationId, { sequence, id, timestamp })
     }
     this.#trimBytes(channel)
     return { kind: 'append', channelId: channel.id, sequence, timestamp, duplicateOf: undefined }
@@ -173,20 +179,34 @@ export class EventsStoreOperations {
     return this.#oldest.all(channel.id, 0, channel.id, LAST_SEQUENCE, limit)
   }
 
+  /** The settings of the channel win over its options, and those over the limits of the server. 0 keeps all. */
+  #maxAgeOf({ name, maxAgeMs }: StoredChannel): number {
+    const seconds = retentionOf(this.#settings, 'events_store', name)?.max_age_seconds
+    return seconds === undefined ? (maxAgeMs ?? this.#limits.eventsStoreMaxAgeMs) : seconds * 1_000
+  }
+
+  #maxBytesOf({ name, maxBytes }: StoredChannel): number {
+    return retentionOf(this.#settings, 'events_store', name)?.max_bytes ?? maxBytes ?? this.#limits.eventsStoreMaxBytes
+  }
+
   /** Removes the oldest entries until the rest fits. The newest entry always remains. */
   #trimBytes(channel: StoredChannel): void {
-    const limit = channel.maxBytes ?? this.#limits.eventsStoreMaxBytes
-    if (limit === 0) return
-    while (channel.bytes > limit && channel.entries > 1) {
-      const excess: PlacedEntry[] = []
-      let bytes = channel.bytes
-      for (const row of this.#oldestRows(channel, Math.min(STEP, channel.entries - 1))) {
-        if (bytes <= limit) break
-        excess.push(row)
-        bytes -= row.size
-      }
-      this.#removeRows(channel, excess)
+    while (this.#trimStep(channel));
+  }
+
+  /** Runs one step of `#trimBytes`; returns true if there may be more. */
+  #trimStep(channel: StoredChannel): boolean {
+    const limit = this.#maxBytesOf(channel)
+    if (limit === 0 || channel.bytes <= limit || channel.entries <= 1) return false
+    const excess: PlacedEntry[] = []
+    let bytes = channel.bytes
+    for (const row of this.#oldestRows(channel, Math.min(STEP, channel.entries - 1))) {
+      if (bytes <= limit) break
+      excess.push(row)
+      bytes -= row.size
     }
+    this.#removeRows(channel, excess)
+    return true
   }
 
   /**
@@ -203,13 +223,18 @@ export class EventsStoreOperations {
     }
   }
 
-  /** Removes entries over their maximum age; returns true if there are more. */
+  /**
+   * Removes entries over their maximum age, and over the maximum size of settings that have changed; returns true if
+   * there are more.
+   */
   sweep(now: number): boolean {
     let more = false
+    const sized = this.#settings.uses('retention')
     for (const channel of this.#channels.all('events_store')) {
-      const age = channel.maxAgeMs ?? this.#limits.eventsStoreMaxAgeMs
-      if (age === 0 || channel.entries === 0 || this.#skipped.hasId(channel.id)) continue
-      if (touching(channel, () => this.#trimAge(channel, now - age))) more = true
+      if (channel.entries === 0 || this.#skipped.hasId(channel.id)) continue
+      if (sized && touching(channel, () => this.#trimStep(channel))) more = true
+      const age = this.#maxAgeOf(channel)
+      if (age > 0 && touching(channel, () => this.#trimAge(channel, now - age))) more = true
     }
     return more
   }

@@ -74,9 +74,8 @@ export class Maintenance {
   sweep({ now }: SweepOperation): SweepOperationResult {
     const entries = this.#eventsStore.sweep(now)
     const tombstones = this.#part(TOMBSTONES, () => this.#eventsStore.sweepTombstones(now))
-    const ids = this.#part(
-      DEDUPLICATION,
-      () => this.#deduplication.forgetOld(now, DEDUPLICATION_STEP) === DEDUPLICATION_STEP,
+    const ids = this.#part(DEDUPLICATION, () =>
+      this.#deduplication.forgetOld(now, DEDUPLICATION_STEP, () => this.#channels.stored()),
     )
     const groups = this.#part(GROUP_POSITIONS, () => this.#groups.forgetUnused(now))
     const garbage = this.#part(DELETED, () => this.#collectGarbage())

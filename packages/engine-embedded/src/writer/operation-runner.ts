@@ -1,3 +1,4 @@
+import { SettingsTable } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { hasOptions } from '../store/stored-channel.ts'
@@ -26,11 +27,20 @@ export class OperationRunner {
   readonly #groups: GroupPositions
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
+  readonly #settings = new SettingsTable()
 
   constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, skipped: SkippedChannels) {
-    const deduplication = new Deduplication(database)
-    this.#queues = new QueueOperations(database, channels, deduplication, settings, skipped)
-    this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, skipped)
+    this.#settings.replace(settings.channelSettings)
+    const deduplication = new Deduplication(database, this.#settings)
+    this.#queues = new QueueOperations(database, channels, deduplication, settings, this.#settings, skipped)
+    this.#eventsStore = new EventsStoreOperations(
+      database,
+      channels,
+      deduplication,
+      settings,
+      this.#settings,
+      skipped,
+    )
     this.#groups = new GroupPositions(database, channels, settings)
     this.#channels = new ChannelOperations(channels, this.#eventsStore)
     const parts = { eventsStore: this.#eventsStore, groups: this.#groups, deduplication }
@@ -52,6 +62,8 @@ export class OperationRunner {
         return this.#eventsStore.append(operation)
       case 'settle':
         return this.#queues.settle(operation)
+      case 'expire':
+        return this.#queues.expire(operation)
       case 'release':
         return this.#queues.release(operation)
       case 'promote':
@@ -70,6 +82,9 @@ export class OperationRunner {
         return this.#channels.delete(operation)
       case 'activity':
         return this.#channels.activity(operation)
+      case 'useSettings':
+        this.#settings.replace(operation.entries)
+        return { kind: 'useSettings' }
       case 'sweep':
         return this.#maintenance.sweep(operation)
       default:

@@ -1,4 +1,4 @@
-import type { ChannelOptions, DeadLetterReason, StoredType } from '@signalbox/broker-core/engine'
+import type { ChannelOptions, DeadLetterReason, SettingsEntry, StoredType } from '@signalbox/broker-core/engine'
 
 import type { DamagedPlace } from '../store/damage.ts'
 import type { EntryRow, QueueRow } from '../store/message-rows.ts'
@@ -12,6 +12,7 @@ export type Operation =
   | SendOperation
   | AppendOperation
   | SettleOperation
+  | ExpireOperation
   | ReleaseOperation
   | PromoteOperation
   | ExpireDelayedOperation
@@ -23,6 +24,7 @@ export type Operation =
   | SweepOperation
   | ProbeOperation
   | ActivityOperation
+  | UseSettingsOperation
 
 /** Stores all messages or none. */
 export interface SendOperation {
@@ -39,13 +41,21 @@ export interface AppendOperation {
   readonly entry: EntryRow
 }
 
-/** Removes messages permanently: acknowledged ones, or expired ones. */
+/** Removes acknowledged messages permanently. */
 export interface SettleOperation {
   readonly kind: 'settle'
   readonly channel: string
   readonly channelId: number
   readonly sequences: readonly number[]
-  readonly expired: boolean
+}
+
+/** Ends expired messages by the settings of their queue: removes them, or moves them to the dead-letter queue. */
+export interface ExpireOperation {
+  readonly kind: 'expire'
+  readonly channel: string
+  readonly channelId: number
+  readonly now: number
+  readonly sequences: readonly number[]
 }
 
 export interface Release {
@@ -156,6 +166,12 @@ export interface ActivityOperation {
   readonly channels: readonly ChannelActivity[]
 }
 
+/** Replaces the settings of channels that the writer applies. Writes nothing. */
+export interface UseSettingsOperation {
+  readonly kind: 'useSettings'
+  readonly entries: readonly SettingsEntry[]
+}
+
 export interface ChannelActivity {
   readonly type: StoredType
   readonly name: string
@@ -169,6 +185,7 @@ export type Result =
   | SendOperationResult
   | AppendOperationResult
   | SettleOperationResult
+  | ExpireOperationResult
   | ReleaseOperationResult
   | PromoteOperationResult
   | ExpireDelayedOperationResult
@@ -180,6 +197,7 @@ export type Result =
   | SweepOperationResult
   | ProbeOperationResult
   | ActivityOperationResult
+  | UseSettingsOperationResult
 
 /** The result of a send, in the order of the messages. For a duplicate, `duplicates` has the id of the first send. */
 export interface SendOperationResult {
@@ -199,6 +217,12 @@ export interface AppendOperationResult {
 
 export interface SettleOperationResult {
   readonly kind: 'settle'
+}
+
+/** The messages that moved to a dead-letter queue. */
+export interface ExpireOperationResult {
+  readonly kind: 'expire'
+  readonly moved: readonly PlacedMessage[]
 }
 
 /** The messages that moved to a dead-letter queue. */
@@ -222,7 +246,8 @@ export interface PromoteOperationResult {
 
 export interface ExpireDelayedOperationResult {
   readonly kind: 'expireDelayed'
-  readonly removed: number
+  /** The messages that moved to a dead-letter queue. */
+  readonly moved: readonly PlacedMessage[]
 }
 
 export interface PurgeOperationResult {
@@ -264,6 +289,10 @@ export interface ProbeOperationResult {
 
 export interface ActivityOperationResult {
   readonly kind: 'activity'
+}
+
+export interface UseSettingsOperationResult {
+  readonly kind: 'useSettings'
 }
 
 /** The refusal of an operation; it has written nothing. */

@@ -1,3 +1,5 @@
+import type { SettingsTable } from '@signalbox/broker-core/engine'
+import { expiredTarget, retentionOf } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { DELAYED } from '../store/damage.ts'
@@ -5,6 +7,7 @@ import type { MovedRow, QueueRow } from '../store/message-rows.ts'
 import {
   CHANNEL,
   deadLetterRow,
+  hasSourceTag,
   KEY,
   LAST_SEQUENCE,
   MOVED_COLUMNS,
@@ -20,6 +23,8 @@ import type { Deduplication } from './deduplication.ts'
 import type {
   ExpireDelayedOperation,
   ExpireDelayedOperationResult,
+  ExpireOperation,
+  ExpireOperationResult,
   PlacedMessage,
   PromoteOperation,
   PromoteOperationResult,
@@ -46,6 +51,12 @@ interface QueueLimits {
 const rangeOf = (table: string): string =>
   `SELECT ${SEQUENCE} AS sequence FROM ${table} WHERE key > ${KEY} AND key <= ${KEY} ORDER BY key LIMIT ?`
 
+interface ExpiredRow {
+  readonly receiveCount: number
+  readonly deadLetterQueue: string
+  readonly tags: string
+}
+
 interface PlaceRow {
   readonly channel: number
   readonly sequence: number
@@ -56,10 +67,12 @@ export class QueueOperations {
   readonly #channels: ChannelTable
   readonly #deduplication: Deduplication
   readonly #limits: QueueLimits
+  readonly #settings: SettingsTable
   readonly #skipped: SkippedChannels
   readonly #rows: QueueRows
   readonly #insertDelayed
   readonly #select
+  readonly #selectExpired
   readonly #setReceiveCount
   readonly #dueRows
   readonly #promote
@@ -75,11 +88,13 @@ export class QueueOperations {
     channels: ChannelTable,
     deduplication: Deduplication,
     limits: QueueLimits,
+    settings: SettingsTable,
     skipped: SkippedChannels,
   ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
+    this.#settings = settings
     this.#skipped = skipped
     this.#rows = new QueueRows(database)
     this.#insertDelayed = database.prepare(
@@ -87,6 +102,9 @@ export class QueueOperations {
     )
     this.#select = database.prepare<[number, number], MovedRow>(
       `SELECT ${MOVED_COLUMNS} FROM queue_messages WHERE key = ${KEY}`,
+    )
+    this.#selectExpired = database.prepare<[number, number], ExpiredRow>(
+      `SELECT receive_count AS receiveCount, dead_letter_queue AS deadLetterQueue, tags FROM queue_messages WHERE key = ${KEY}`,
     )
     this.#setReceiveCount = database.prepare<[number, number, number]>(
       `UPDATE queue_messages SET receive_count = ? WHERE key = ${KEY}`,
@@ -162,7 +180,7 @@ export class QueueOperations {
       if (deduplicationId !== undefined) {
         if (ids.has(deduplicationId)) continue
         ids.add(deduplicationId)
-        if (existing && this.#deduplication.find(existing.id, deduplicationId, now)) continue
+        if (existing && this.#deduplication.find(existing, deduplicationId, now)) continue
       }
       count++
       bytes += size
@@ -174,26 +192,28 @@ export class QueueOperations {
     for (const message of messages) {
       const { deduplicationId, id } = message
       const first =
-        deduplicationId === undefined ? undefined : this.#deduplication.find(channel.id, deduplicationId, now)
+        deduplicationId === undefined ? undefined : this.#deduplication.find(channel, deduplicationId, now)
       const sequence = first?.sequence ?? this.#store(channel, message, now)
       sequences.push(sequence)
       duplicates.push(first?.id)
       if (deduplicationId !== undefined && !first) {
-        this.#deduplication.remember(channel.id, deduplicationId, { sequence, id, timestamp: now })
+        this.#deduplication.remember(channel, deduplicationId, { sequence, id, timestamp: now })
       }
     }
     return { kind: 'send', channelId: channel.id, sequences, duplicates }
   }
 
   #checkLimits(name: string, channel: StoredChannel | undefined, count: number, bytes: number): void {
-    const { queueMaxMessages, queueMaxBytes } = this.#limits
+    const retention = retentionOf(this.#settings, 'queues', name)
+    const queueMaxMessages = retention?.max_messages ?? this.#limits.queueMaxMessages
+    const queueMaxBytes = retention?.max_bytes ?? this.#limits.queueMaxBytes
     // Messages that were acknowledged in this group free capacity.
     if (queueMaxMessages > 0 || queueMaxBytes > 0) this.#rows.flush()
     const held = channel ? channel.entries + channel.delayed : 0
     if (queueMaxMessages > 0 && held + count > queueMaxMessages) {
       throw new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it has ${held} messages, and the limit is ${queueMaxMessages} (QUEUE_MAX_MESSAGES); receive or purge messages, or raise the limit`,
+        `the queue ${JSON.stringify(name)} is full: it has ${held} messages, and the limit is ${queueMaxMessages} (${retention ? 'retention.max_messages' : 'QUEUE_MAX_MESSAGES'}); receive or purge messages, or raise the limit`,
         { channel: name, limit: queueMaxMessages, messages: held },
       )
     }
@@ -201,7 +221,7 @@ export class QueueOperations {
     if (queueMaxBytes > 0 && heldBytes + bytes > queueMaxBytes) {
       throw new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it has ${heldBytes} bytes, ${bytes} more were sent, and the limit is ${queueMaxBytes} (QUEUE_MAX_BYTES); receive or purge messages, or raise the limit`,
+        `the queue ${JSON.stringify(name)} is full: it has ${heldBytes} bytes, ${bytes} more were sent, and the limit is ${queueMaxBytes} (${retention ? 'retention.max_bytes' : 'QUEUE_MAX_BYTES'}); receive or purge messages, or raise the limit`,
         { channel: name, limit: queueMaxBytes, bytes: heldBytes },
       )
     }
@@ -225,15 +245,42 @@ export class QueueOperations {
     return sequence
   }
 
-  settle({ channel: name, channelId, sequences, expired }: SettleOperation): SettleOperationResult {
+  settle({ channel: name, channelId, sequences }: SettleOperation): SettleOperationResult {
     const channel = this.#channels.get('queues', name)
     if (channel?.id !== channelId) return { kind: 'settle' }
     this.#channels.edit(channel)
-    for (const sequence of sequences) {
-      if (!expired) this.#rows.deleteLater(channel, sequence)
-      else if (this.#rows.delete(channel, sequence)) channel.expired++
-    }
+    for (const sequence of sequences) this.#rows.deleteLater(channel, sequence)
     return { kind: 'settle' }
+  }
+
+  expire({ channel: name, channelId, now, sequences }: ExpireOperation): ExpireOperationResult {
+    const channel = this.#channels.get('queues', name)
+    if (channel?.id !== channelId) return { kind: 'expire', moved: [] }
+    this.#channels.edit(channel)
+    return { kind: 'expire', moved: sequences.flatMap((sequence) => this.#expireOne(channel, sequence, now) ?? []) }
+  }
+
+  /** Removes an expired message, or moves it; returns its new place. */
+  #expireOne(channel: StoredChannel, sequence: number, now: number): PlacedMessage | undefined {
+    const target = this.#expiredTarget(channel, sequence)
+    if (target === undefined) {
+      if (this.#rows.delete(channel, sequence)) channel.expired++
+      return undefined
+    }
+    // It stays until its dead-letter queue can be written.
+    const to = this.#channels.get('queues', target.deadLetterQueue)
+    if (to && this.#skipped.hasId(to.id)) return undefined
+    return this.#deadLetter(channel, { sequence, ...target, reason: 'expired' }, now)
+  }
+
+  #expiredTarget(channel: StoredChannel, sequence: number): Pick<Release, 'receiveCount' | 'deadLetterQueue'> | undefined {
+    if (!this.#settings.uses('retention')) return undefined
+    const row = touching(channel, () => this.#selectExpired.get(channel.id, sequence))
+    if (!row) return undefined
+    const { tags, receiveCount } = row
+    const message = { ...row, channel: channel.name, isDeadLetter: hasSourceTag(tags) }
+    const deadLetterQueue = expiredTarget(this.#settings, message)
+    return deadLetterQueue === '' ? undefined : { receiveCount, deadLetterQueue }
   }
 
   release({ channel: name, channelId, now, releases }: ReleaseOperation): ReleaseOperationResult {
@@ -265,9 +312,10 @@ export class QueueOperations {
   }
 
   /**
-   * Moves a message to its dead-letter queue in one transaction. No limit applies there, so that no message is lost.
+   * Moves a message to its dead-letter queue in one transaction. No limit applies there, so that no message is lost. Its
+   * age there begins now.
    */
-  #deadLetter(from: StoredChannel, release: Release, now: number): PlacedMessage | undefined {
+  #deadLetter(from: StoredChannel, release: Omit<Release, 'dueAt'>, now: number): PlacedMessage | undefined {
     const row = touching(from, () => this.#select.get(from.id, release.sequence))
     if (!row) return undefined
     const tags = {
@@ -275,7 +323,7 @@ export class QueueOperations {
       dlq_reason: release.reason,
       dlq_receive_count: String(release.receiveCount),
     }
-    const dead = touching(from, () => deadLetterRow(row, tags))
+    const dead = touching(from, () => deadLetterRow({ ...row, timestamp: now }, tags))
     this.#channels.edit(from)
     this.#rows.delete(from, release.sequence)
     from.deadLettered++
@@ -306,27 +354,37 @@ export class QueueOperations {
         this.#removeDelayed(id, sequence, undefined)
         continue
       }
-      this.#channels.edit(channel)
-      touching(channel, () => this.#promote.run(id, sequence))
-      const size = this.#removeDelayed(id, sequence, channel)
-      channel.bytes += size
-      channel.entries++
+      this.#makeDeliverable(channel, sequence)
       placed.push({ channel: channel.name, channelId: id, sequence })
     }
     return { kind: 'promote', placed, nextDue: this.#nextDue.get(ids)?.due ?? undefined }
   }
 
+  #makeDeliverable(channel: StoredChannel, sequence: number): void {
+    this.#channels.edit(channel)
+    touching(channel, () => this.#promote.run(channel.id, sequence))
+    channel.bytes += this.#removeDelayed(channel.id, sequence, channel)
+    channel.entries++
+  }
+
   expireDelayed({ now, limit }: ExpireDelayedOperation): ExpireDelayedOperationResult {
-    if (this.#skipped.hasPart(DELAYED)) return { kind: 'expireDelayed', removed: 0 }
+    const moved: PlacedMessage[] = []
+    if (this.#skipped.hasPart(DELAYED)) return { kind: 'expireDelayed', moved }
     const byId = this.#queuesById()
     const rows = this.#expiredDelayed.all(now, this.#skipped.ids, limit)
     for (const { channel: id, sequence } of rows) {
       const channel = byId.get(id)
+      if (channel && this.#settings.uses('retention')) {
+        this.#makeDeliverable(channel, sequence)
+        const placed = this.#expireOne(channel, sequence, now)
+        if (placed) moved.push(placed)
+        continue
+      }
       if (channel) this.#channels.edit(channel)
       this.#removeDelayed(id, sequence, channel)
       if (channel) channel.expired++
     }
-    return { kind: 'expireDelayed', removed: rows.length }
+    return { kind: 'expireDelayed', moved }
   }
 
   /**

@@ -63,6 +63,7 @@ export function placeOf(operation: Operation): DamagedPlace {
   switch (operation.kind) {
     case 'send':
     case 'settle':
+    case 'expire':
     case 'release':
     case 'purge':
       return { channel: { type: 'queues', name: operation.channel } }

@@ -1,3 +1,5 @@
+import type { SettingsEntry } from '@signalbox/broker-core/engine'
+
 import type { DamagedPlace } from '../store/damage.ts'
 import type { EntryRow, QueueRow } from '../store/message-rows.ts'
 import type { PackedEntryRows, PackedQueueRows, Texts } from '../store/packed-rows.ts'
@@ -11,6 +13,7 @@ import type {
   SendOperation,
   SettleOperation,
   SettleOperationResult,
+  UseSettingsOperation,
 } from './operations.ts'
 
 /** The settings of the writer. */
@@ -24,6 +27,8 @@ export interface WriterSettings {
   readonly eventsStoreMaxBytes: number
   readonly durableGroupMs: number
   readonly maxDurableGroups: number
+  /** The settings of channels that are in force at the start; see {@link UseSettingsOperation}. */
+  readonly channelSettings: readonly SettingsEntry[]
   /** `true` after a failure: the writer copies the whole WAL back and syncs it again before the first operation. */
   readonly recover: boolean
   /**
@@ -107,7 +112,7 @@ interface PackedAppends {
 
 interface PackedSettlements {
   readonly channel: Texts
-  /** {@link SETTLEMENT_NUMBERS} numbers for each: the channel's id, the sequence, 1 for expired. */
+  /** {@link SETTLEMENT_NUMBERS} numbers for each: the channel's id, and the sequence. */
   readonly numbers: Float64Array
 }
 
@@ -115,7 +120,7 @@ const SEND = 1
 const SETTLE = 2
 const APPEND = 3
 
-const SETTLEMENT_NUMBERS = 3
+const SETTLEMENT_NUMBERS = 2
 
 /** The maximum size of a packed body, in bytes. Larger bodies are cloned: packing them would block the event loop. */
 const SMALL_BODY = 16 * 1024
@@ -211,10 +216,9 @@ function appendAt({ channel, now, rows }: PackedAppends, append: number): Append
 function packSettlements(settlements: readonly SettleOperation[]): PackedSettlements {
   const numbers = new Float64Array(settlements.length * SETTLEMENT_NUMBERS)
   let at = 0
-  for (const { channelId, sequences, expired } of settlements) {
+  for (const { channelId, sequences } of settlements) {
     numbers[at++] = channelId
     numbers[at++] = sequences[0] ?? 0
-    numbers[at++] = expired ? 1 : 0
   }
   return { channel: packTexts(settlements, ({ channel }) => channel), numbers }
 }
@@ -226,7 +230,6 @@ function settlementAt({ channel, numbers }: PackedSettlements, row: number): Set
     channel: textAt(channel, row),
     channelId: numbers[at] ?? 0,
     sequences: [numbers[at + 1] ?? 0],
-    expired: numbers[at + 2] === 1,
   }
 }
 
