@@ -5,8 +5,15 @@ import type {
   EngineLimits,
   EngineStats,
   OtherNode,
+  SettingsEntry,
 } from '@signalbox/broker-core/engine'
-import { isBrokerError, MESSAGE_ENVELOPE_BYTES, SettingsTable, unavailable } from '@signalbox/broker-core/engine'
+import {
+  compactProblem,
+  isBrokerError,
+  MESSAGE_ENVELOPE_BYTES,
+  SettingsTable,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { JetStreamApiError } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -45,6 +52,7 @@ const CAPABILITIES = {
   leaseSurvivesNode: true,
   remoteStorage: true,
   maxDelayedPerQueue: MAX_DELAYED,
+  deduplicationPerMessage: false,
 } as const
 
 const IDLE_MS = 60_000
@@ -91,6 +99,13 @@ export class NatsEngine implements Engine, AsyncDisposable {
       this.channels.forgetting.look()
     }, IDLE_MS)
     this.#idle.unref()
+  }
+
+  /** @throws BrokerError ENGINE_UNAVAILABLE */
+  settingProblem(entry: SettingsEntry): Promise<string | undefined> {
+    const stores = this.#parts.storedChannels.all('events_store').filter(({ options }) => !options.compacted)
+    const { reader } = this.eventsStore
+    return compactProblem(this.settings, entry, stores, async (store) => (await reader.counts(store)).entries)
   }
 
   async health(): Promise<EngineHealth> {
@@ -210,7 +225,8 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const node = unique()
   const subjects = new Subjects(settings.prefix)
   const features = await ServerFeatures.read(connection, settings)
-  const streams = new Streams(connection, subjects, settings, features)
+  const channelSettings = new SettingsTable()
+  const streams = new Streams(connection, subjects, settings, channelSettings, features)
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
   const { keyedRecords, recent } = await KeyedRecords.open(connection, publisher, settings)
   const clock = await ServerClock.start(keyedRecords, subjects, onProblem)
@@ -233,7 +249,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const parts: Parts = {
     node,
     settings,
-    channelSettings: new SettingsTable(),
+    channelSettings,
     connection,
     clock,
     features,
@@ -250,8 +266,9 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     messages,
     pulls,
   }
-  const housekeeping = new Housekeeping(streams, storedChannels, onProblem)
-  const engine = new NatsEngine(parts, await NatsQueues.open(parts), housekeeping)
+  const queues = await NatsQueues.open(parts)
+  const housekeeping = new Housekeeping(streams, storedChannels, channelSettings, queues.gauges, onProblem)
+  const engine = new NatsEngine(parts, queues, housekeeping)
   peers.start()
   counters.start()
   connection.onReconnect(() => {

@@ -1,39 +1,88 @@
+import type { SettingsTable } from '@signalbox/broker-core/engine'
 import type { StreamInfo } from '@nats-io/jetstream'
+import { setTimeout as pause } from 'node:timers/promises'
 
 import { ownerIn } from './channels/channel-bucket.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
 import type { NatsEngineProblem } from './options.ts'
-import { failure } from './problems.ts'
+import { failure, runInBackground } from './problems.ts'
+import type { QueueGauges } from './queues/queue-gauges.ts'
 import type { Streams } from './streams.ts'
 
 /** The time for which a stream without a channel may be one that is being created, in milliseconds. */
 const STRAY_MS = 60_000
+/** The pause before a failed check is repeated, in milliseconds. */
+const RETRY_MS = 5_000
 
 /**
- * Adjusts streams to the settings when a node starts, and removes streams without a channel: a node left
+ * Adjusts streams to the settings, when a node starts and when they change, and removes streams without a channel: a node left
  * them that died while it created or deleted one.
  */
 export class Housekeeping {
   readonly #streams: Streams
   readonly #channels: StoredChannels
+  readonly #settings: SettingsTable
+  readonly #gauges: QueueGauges
   readonly #onProblem: (problem: NatsEngineProblem) => void
   /** The time when this node first saw each stream without a channel. */
   #strays = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
+  readonly #stopping = new AbortController()
+  readonly #unwatch: () => void
+  /** `false` if the settings at the last check had no effect on streams. */
+  #used = true
+  #changed = false
+  #adjusting = false
 
-  constructor(streams: Streams, channels: StoredChannels, onProblem: (problem: NatsEngineProblem) => void) {
+  constructor(
+    streams: Streams,
+    channels: StoredChannels,
+    settings: SettingsTable,
+    gauges: QueueGauges,
+    onProblem: (problem: NatsEngineProblem) => void,
+  ) {
     this.#streams = streams
     this.#channels = channels
+    this.#settings = settings
+    this.#gauges = gauges
+    this.#unwatch = settings.onChange(() => this.#settingsChanged())
     this.#onProblem = onProblem
   }
 
   /** Checks now, and once more later if there were streams without a channel. */
   start(): void {
-    this.stop()
+    clearTimeout(this.#timer)
     this.#lookInBackground(() => {
       if (this.#strays.size === 0) return
       this.#timer = setTimeout(() => this.#lookInBackground(), STRAY_MS).unref()
     })
+  }
+
+  #settingsChanged(): void {
+    const used = this.#settings.uses('retention') || this.#settings.uses('deduplication')
+    const isFor = used || this.#used
+    this.#used = used
+    if (!isFor) return
+    this.#changed = true
+    if (!this.#adjusting) runInBackground(this.#onProblem, 'adjusting streams to the settings', this.#adjustAll())
+  }
+
+  /** Checks all streams, and again if the settings change meanwhile or the servers do not answer. */
+  async #adjustAll(): Promise<void> {
+    const { signal } = this.#stopping
+    this.#adjusting = true
+    while (this.#changed && !signal.aborted) {
+      this.#changed = false
+      try {
+        await this.look(Date.now())
+      } catch (error) {
+        if (signal.aborted) break
+        this.#onProblem(failure('adjusting streams to the settings', error))
+        this.#changed = true
+        await pause(RETRY_MS, undefined, { signal, ref: false }).catch(() => {})
+      }
+    }
+    this.#adjusting = false
   }
 
   #lookInBackground(then: () => void = () => {}): void {
@@ -52,6 +101,7 @@ export class Housekeeping {
       const channel = this.#channels.byStream(info.config.name)
       if (channel) {
         await this.#streams.adjust(channel, info.config)
+        if (channel.type === 'queues') this.#gauges.seen(channel, info.state)
         continue
       }
       const since = this.#strays.get(info.config.name) ?? now
@@ -71,6 +121,8 @@ export class Housekeeping {
   }
 
   stop(): void {
+    this.#unwatch()
+    this.#stopping.abort()
     clearTimeout(this.#timer)
   }
 }

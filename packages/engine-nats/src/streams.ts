@@ -1,10 +1,11 @@
-import { DEDUPLICATION_MS } from '@signalbox/broker-core/engine'
+import type { SettingsTable } from '@signalbox/broker-core/engine'
+import { deduplicationMsOf, retentionOf } from '@signalbox/broker-core/engine'
 import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from './channels/channel-bucket.ts'
-import { describeOwner } from './channels/channel-bucket.ts'
+import { describeOwner, ownerIn } from './channels/channel-bucket.ts'
 import type { Connection } from './connection.ts'
 import { API, isApiError } from './errors.ts'
 import type { Settings } from './options.ts'
@@ -19,6 +20,17 @@ export const MAX_DELAYED = 100_000
 const MAX_LEASED = 50_000
 
 const NANOS = 1_000_000
+
+/** The parts of a stream's configuration that follow the settings. */
+const ADJUSTED = [
+  'description',
+  'max_msgs',
+  'max_bytes',
+  'max_age',
+  'max_msgs_per_subject',
+  'duplicate_window',
+  'allow_msg_ttl',
+] as const
 
 /**
  * The number of tries to create a stream and its consumer, and the increase of the pause between tries, in
@@ -35,12 +47,20 @@ export class Streams {
   readonly #connection: Connection
   readonly #subjects: Subjects
   readonly #settings: Settings
+  readonly #channelSettings: SettingsTable
   readonly #features: ServerFeatures
 
-  constructor(connection: Connection, subjects: Subjects, settings: Settings, features: ServerFeatures) {
+  constructor(
+    connection: Connection,
+    subjects: Subjects,
+    settings: Settings,
+    channelSettings: SettingsTable,
+    features: ServerFeatures,
+  ) {
     this.#connection = connection
     this.#subjects = subjects
     this.#settings = settings
+    this.#channelSettings = channelSettings
     this.#features = features
   }
 
@@ -62,7 +82,6 @@ export class Streams {
     await streams.add({
       name: channel.stream,
       subjects: [this.#subjects.all(channel.incarnation)],
-      description: describeOwner(channel.type, channel.name),
       storage: StorageType.File,
       num_replicas: this.#settings.replicas,
       retention: channel.type === 'queues' ? RetentionPolicy.Workqueue : RetentionPolicy.Limits,
@@ -80,28 +99,39 @@ export class Streams {
     })
   }
 
+  /** The settings of the channel win over its options, and those over the limits of the server. */
   #limits(channel: StoredChannel): Partial<StreamConfig> {
     const { queueMaxMessages, queueMaxBytes, eventsStoreMaxAgeMs, eventsStoreMaxBytes } = this.#settings
-    if (channel.type === 'queues') {
+    const { type, name } = channel
+    const settings = this.#channelSettings.of(type, name)
+    const retention = retentionOf(this.#channelSettings, type, name)
+    const window = deduplicationMsOf(this.#channelSettings, type, name)
+    const description = describeOwner(type, name, (retention ?? settings.deduplication) !== undefined)
+    if (type === 'queues') {
       return {
+        description,
         discard: DiscardPolicy.New,
-        max_msgs: queueMaxMessages || -1,
-        max_bytes: queueMaxBytes || -1,
-        duplicate_window: DEDUPLICATION_MS * NANOS,
+        max_msgs: (retention?.max_messages ?? queueMaxMessages) || -1,
+        max_bytes: (retention?.max_bytes ?? queueMaxBytes) || -1,
+        duplicate_window: window * NANOS,
         // Never false: servers cannot disable it on an existing stream.
         ...(this.#features.messageTtl && { allow_msg_ttl: true }),
       }
     }
     const { compacted, maxAgeMs, maxBytes } = channel.options
-    const age = maxAgeMs === -1 ? eventsStoreMaxAgeMs : maxAgeMs
-    const bytes = maxBytes === -1 ? eventsStoreMaxBytes : maxBytes
+    const [ageOption, bytesOption] = [
+      maxAgeMs === -1 ? eventsStoreMaxAgeMs : maxAgeMs,
+      maxBytes === -1 ? eventsStoreMaxBytes : maxBytes,
+    ]
+    const age = retention === undefined ? ageOption : retention.max_age_seconds * 1_000
     return {
+      description,
       discard: DiscardPolicy.Old,
       max_age: age * NANOS,
-      max_bytes: bytes || -1,
+      max_bytes: (retention?.max_bytes ?? bytesOption) || -1,
       max_msgs_per_subject: compacted ? 1 : -1,
       // Servers accept no window that is longer than the maximum age.
-      duplicate_window: (age === 0 ? DEDUPLICATION_MS : Math.max(100, Math.min(DEDUPLICATION_MS, age))) * NANOS,
+      duplicate_window: (age === 0 ? window : Math.max(100, Math.min(window, age))) * NANOS,
     }
   }
 
@@ -140,10 +170,9 @@ export class Streams {
 
   /** Adjusts a stream to the settings. */
   async adjust(channel: StoredChannel, config: StreamConfig): Promise<void> {
+    // Until this node knows the settings, the limits of the server could remove what the settings keep.
+    if (!this.#channelSettings.known && ownerIn(config.description ?? '')?.bySettings === true) return
     const limits = this.#limits(channel)
-    const same = (['max_msgs', 'max_bytes', 'max_age', 'max_msgs_per_subject', 'allow_msg_ttl'] as const).every(
-      (name) => limits[name] === undefined || limits[name] === config[name],
-    )
-    if (!same) await this.update(channel)
+    if (ADJUSTED.some((name) => limits[name] !== undefined && limits[name] !== config[name])) await this.update(channel)
   }
 }

@@ -41,6 +41,11 @@ export class Subjects {
     return `${this.prefix}.s.${incarnation}.>`
   }
 
+  /** Returns the filter for the messages of a queue that have no expiry of their own. */
+  withoutExpiry(incarnation: string): string {
+    return `${this.prefix}.s.${incarnation}.*.${grain(0)}`
+  }
+
   /**
    * Returns the subject of a queue message. It contains due time and expiry, so that the server counts by
    * them; 0 means none.

@@ -32,6 +32,12 @@ export class SettingsTable {
   readonly #listeners = new Set<() => void>()
   #entries: readonly SettingsEntry[] = []
   #members: ReadonlySet<SettingMember> = new Set()
+  #known = false
+
+  /** `true` after the first entries, or an empty list of them, were put in force. */
+  get known(): boolean {
+    return this.#known
+  }
 
   get entries(): readonly SettingsEntry[] {
     return this.#entries
@@ -75,6 +81,7 @@ export class SettingsTable {
 
   replace(entries: readonly SettingsEntry[]): void {
     const rules = entries.toSorted(bySpecificity).map((entry) => ({ entry, matches: globMatcher(entry.match) }))
+    this.#known = true
     this.#entries = entries
     this.#members = new Set(SETTING_MEMBERS.filter((member) => entries.some((entry) => entry[member])))
     this.#rules = Map.groupBy(rules, ({ entry }) => entry.type)

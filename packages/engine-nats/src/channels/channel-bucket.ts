@@ -329,13 +329,20 @@ export function optionsFrom({
 }
 
 /** Returns a stream's description, which names the channel that it was created for. */
-export function describeOwner(type: StoredType, name: string): string {
-  return `${type} ${JSON.stringify(name)}`
+export function describeOwner(type: StoredType, name: string, bySettings = false): string {
+  return `${type} ${JSON.stringify(name)}${bySettings ? BY_SETTINGS : ''}`
 }
 
+/** The end of the description of a stream whose limits come from the settings of its channel. */
+const BY_SETTINGS = ' by settings'
+
 /** Parses a description that {@link describeOwner} wrote. */
-export function ownerIn(description: string): { readonly type: StoredType; readonly name: string } | undefined {
-  const [, type, json = ''] = /^(\w+) (".*")$/s.exec(description) ?? []
+export function ownerIn(
+  description: string,
+): { readonly type: StoredType; readonly name: string; readonly bySettings: boolean } | undefined {
+  const bySettings = description.endsWith(BY_SETTINGS)
+  const owner = bySettings ? description.slice(0, -BY_SETTINGS.length) : description
+  const [, type, json = ''] = /^(\w+) (".*")$/s.exec(owner) ?? []
   const name = jsonOf(Type.String(), json)
-  return isStoredType(type) && name !== undefined ? { type, name } : undefined
+  return isStoredType(type) && name !== undefined ? { type, name, bySettings } : undefined
 }

@@ -14,6 +14,8 @@ import type {
 import {
   BrokerError,
   encodeEntry,
+  entryKeyOf,
+  isCompact,
   messageSize,
   OpenSubscription,
   TOMBSTONE_MS,
@@ -42,10 +44,13 @@ export class NatsEventsStore implements EventsStoreEngine {
   /** Each subscription, with the incarnation that counts it. */
   readonly #subscriptions = new Map<OpenSubscription, { readonly name: string; countedAt: string | undefined }>()
   readonly #running = new Set<Promise<void>>()
+  /** The stores that have entries, and so stay as they are although their settings are to compact them. */
+  readonly #notEmpty = new Set<string>()
   #closed = false
 
   constructor(parts: Parts) {
     this.#parts = parts
+    parts.channelSettings.onChange(() => this.#notEmpty.clear())
     this.reader = new EventsStoreReader(parts)
     this.tombstones = new Tombstones(parts)
     this.tombstones.start()
@@ -66,14 +71,16 @@ export class NatsEventsStore implements EventsStoreEngine {
     place.countedAt = now
   }
 
-  async append(name: string, message: EventsStoreAppend): Promise<AppendResult> {
+  async append(name: string, given: EventsStoreAppend): Promise<AppendResult> {
     this.#checkOpen()
+    const { channelSettings } = this.#parts
+    const message = channelSettings.active ? { ...given, key: entryKeyOf(channelSettings, name, given) } : given
     const { key, tombstone = false, deduplicationId } = message
     const origin = deduplicationId === undefined ? undefined : hash(deduplicationId)
     const payload = encodeEntry(name, { message, key, tombstone, origin })
     this.#parts.publisher.assertFits(payload)
     for (let tries = 0; tries < TRIES; tries++) {
-      const channel = await this.#parts.storedChannels.ensure('events_store', name)
+      const channel = await this.#channelFor(name)
       try {
         return await this.#result(channel, message, await this.#publish(channel, message, payload))
       } catch (error) {
@@ -82,6 +89,17 @@ export class NatsEventsStore implements EventsStoreEngine {
       }
     }
     throw unavailable('other nodes create and delete the events store at the same time')
+  }
+
+  /** Returns the channel for an append. Compacts it first if its settings say so and it is empty. */
+  async #channelFor(name: string): Promise<StoredChannel> {
+    const { channelSettings, storedChannels } = this.#parts
+    const compacted = isCompact(channelSettings, name)
+    const channel = await storedChannels.ensure('events_store', name, compacted ? { compacted } : {})
+    if (!compacted || channel.options.compacted || this.#notEmpty.has(channel.incarnation)) return channel
+    if ((await this.reader.counts(channel)).entries === 0) return storedChannels.update(channel, { compacted })
+    this.#notEmpty.add(channel.incarnation)
+    return channel
   }
 
   async #publish(channel: StoredChannel, message: EventsStoreAppend, payload: Uint8Array): Promise<Published> {

@@ -1,4 +1,5 @@
 import type {
+  BrokerError,
   DeadLetterReason,
   EncodedQueueMessage,
   NackOptions,
@@ -7,8 +8,11 @@ import type {
 } from '@signalbox/broker-core/engine'
 import {
   decodeQueueMessage,
+  expiredTarget,
+  expiryOf,
   isBrokerError,
   isDeadLetter,
+  maxAgeMsOf,
   messageSize,
   retryLimits,
   returnOf,
@@ -21,6 +25,7 @@ import type { Parts } from '../parts.ts'
 import { reportFailure, ReportOnce } from '../problems.ts'
 import type { AckSubject } from '../pulls.ts'
 import { ACK, NAK, nakAfter, parseAckSubject } from '../pulls.ts'
+import type { StoredMessage } from '../stored-messages.ts'
 import { hash } from '../subjects.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 import type { QueueSender } from './queue-sender.ts'
@@ -68,6 +73,25 @@ export function receivedMessageOf({ channel, record, receiveCount }: Delivery): 
   return { channel: name, receiveCount, maxReceiveCount, deadLetterQueue, isDeadLetter: isDeadLetter(message.tags) }
 }
 
+/** Returns when a message expires by its own expiry or by the settings of its queue, in ms since the epoch; 0 means never. */
+export function expiryIn(
+  { channelSettings }: Parts,
+  { name }: StoredChannel,
+  { expiresAt }: EncodedQueueMessage,
+  timestamp: number,
+): number {
+  return expiryOf({ timestamp, expiresAt }, maxAgeMsOf(channelSettings, name))
+}
+
+/** Returns whether a message expired. A node with a wrong clock does not decide it. */
+export function hasExpired(
+  parts: Parts,
+  { channel, record, timestamp }: Pick<Delivery, 'channel' | 'record' | 'timestamp'>,
+): boolean {
+  const expiresAt = expiryIn(parts, channel, record, timestamp)
+  return expiresAt > 0 && expiresAt <= parts.clock.now() && !parts.clock.isSkewed
+}
+
 /** The counts of a message's deliveries, including this one. */
 type Counts = Pick<Delivery, 'receiveCount' | 'uncounted' | 'recorded'>
 
@@ -102,9 +126,12 @@ export class DeliveryAdmission {
     }
     const { clock } = this.#parts
     const now = clock.now()
-    const { dueAt, expiresAt } = record
+    const { dueAt } = record
+    const expiresAt = expiryIn(this.#parts, this.#channel, record, ack.timestamp)
     if (expiresAt > 0 && expiresAt <= now && !clock.isSkewed) {
-      this.#disposal.background(this.#disposal.expire(this.#delivery(ack, record, subject, FIRST)))
+      const receiveCount = this.#disposal.receivesOf(this.#channel, ack.sequence)
+      const delivery = this.#delivery(ack, record, subject, { ...FIRST, receiveCount })
+      this.#disposal.background(this.#disposal.expire(delivery))
       return undefined
     }
     if (dueAt > now) {
@@ -196,9 +223,8 @@ export class Disposal {
    * @throws BrokerError ENGINE_UNAVAILABLE; with `reject` NO_DEAD_LETTER_QUEUE, and the errors of a send
    */
   async returnMessage(delivery: Delivery, options?: NackOptions): Promise<void> {
-    const { expiresAt } = delivery.record
-    const { channelSettings, clock, connection, counterTable } = this.#parts
-    if (expiresAt > 0 && expiresAt <= clock.now() && !clock.isSkewed) return this.expire(delivery)
+    const { channelSettings, connection, counterTable } = this.#parts
+    if (hasExpired(this.#parts, delivery)) return this.expire(delivery)
     const { deadLetterQueue, reason, delayMs } = returnOf(channelSettings, receivedMessageOf(delivery), options)
     if (reason === 'rejected') return this.#moveToDeadLetters(delivery, deadLetterQueue, reason)
     if (deadLetterQueue !== '') return this.bury(delivery, deadLetterQueue)
@@ -214,15 +240,7 @@ export class Disposal {
     try {
       await this.#moveToDeadLetters(delivery, deadLetterQueue, 'max_receive_count')
     } catch (error) {
-      if (!isBrokerError(error) || error.code === 'ENGINE_UNAVAILABLE') throw error
-      const mayPass = error.code === 'QUEUE_FULL' || error.code === 'CHANNEL_LIMIT'
-      if (!mayPass) {
-        const shown = JSON.stringify(delivery.channel.name)
-        const message = `a message of ${shown} cannot move to its dead-letter queue and stays in its queue: ${error.message}`
-        this.#refused.report(`${delivery.channel.incarnation} ${error.code}`, message)
-      }
-      const retryMs = mayPass ? DEAD_LETTER_RETRY_MS : DEAD_LETTER_REFUSED_MS
-      await this.#parts.connection.request(delivery.ackSubject, nakAfter(retryMs))
+      await this.#postpone(delivery, error)
     }
   }
 
@@ -232,10 +250,61 @@ export class Disposal {
     this.#parts.counterTable.deadLettered(delivery.channel.incarnation)
   }
 
+  /** Leaves a message that cannot move in its queue for some time. @throws BrokerError ENGINE_UNAVAILABLE */
+  async #postpone(delivery: Delivery, error: unknown): Promise<void> {
+    if (!isRefusal(error)) throw error
+    const retryMs = this.#stays(delivery.channel, error) ? DEAD_LETTER_RETRY_MS : DEAD_LETTER_REFUSED_MS
+    await this.#parts.connection.request(delivery.ackSubject, nakAfter(retryMs))
+  }
+
+  /** Reports a refusal that an operator must correct; returns whether it may pass without. */
+  #stays(channel: StoredChannel, error: BrokerError): boolean {
+    if (error.code === 'QUEUE_FULL' || error.code === 'CHANNEL_LIMIT') return true
+    const shown = JSON.stringify(channel.name)
+    const message = `a message of ${shown} cannot move to its dead-letter queue and stays in its queue: ${error.message}`
+    this.#refused.report(`${channel.incarnation} ${error.code}`, message)
+    return false
+  }
+
+  /** Ends an expired message that was delivered to this node. */
   async expire(delivery: Delivery): Promise<void> {
+    try {
+      await this.#expire(delivery)
+    } catch (error) {
+      await this.#postpone(delivery, error)
+    }
+  }
+
+  /** Ends an expired message that waits; returns false if it is gone, or must stay. */
+  async expireStored(channel: StoredChannel, { sequence, data }: StoredMessage): Promise<boolean> {
+    const record = decodeQueueMessage(data)
+    if (!record) return this.#gauges.removeOne(channel, sequence)
+    const receiveCount = this.receivesOf(channel, sequence)
+    try {
+      return await this.#expire({ channel, record, sequence, receiveCount, size: messageSize(record.message) })
+    } catch (error) {
+      if (!isRefusal(error)) throw error
+      this.#stays(channel, error)
+      return false
+    }
+  }
+
+  /** Removes an expired message, or moves it to the dead-letter queue, by the settings of its queue. */
+  async #expire(message: DeadLetter): Promise<boolean> {
+    const { channelSettings, counterTable } = this.#parts
+    const { channel, record, sequence } = message
+    const { deadLetterQueue, message: content } = record
+    const target = expiredTarget(channelSettings, {
+      channel: channel.name,
+      deadLetterQueue,
+      isDeadLetter: isDeadLetter(content.tags),
+    })
+    if (target !== '') await this.#deadLetters.publish(message, target, 'expired')
     // Deleted, not acked: if several nodes find it expired, only the one that removes it counts it.
-    const removed = await this.#gauges.removeOne(delivery.channel, delivery.sequence)
-    if (removed) this.#parts.counterTable.expired(delivery.channel.incarnation, 1)
+    if (!(await this.#gauges.removeOne(channel, sequence))) return false
+    if (target === '') counterTable.expired(channel.incarnation, 1)
+    else counterTable.deadLettered(channel.incarnation)
+    return true
   }
 
   /** Returns a message that had no receiver, without counting a receive. */
@@ -308,6 +377,13 @@ export class Disposal {
   }
 }
 
+function isRefusal(error: unknown): error is BrokerError {
+  return isBrokerError(error) && error.code !== 'ENGINE_UNAVAILABLE'
+}
+
+/** A message that moves to a dead-letter queue. */
+type DeadLetter = Pick<Delivery, 'channel' | 'record' | 'sequence' | 'size' | 'receiveCount'>
+
 /** Copies messages to their dead-letter queues. Deduplication prevents a second copy within two minutes. */
 export class DeadLetters {
   readonly #parts: Parts
@@ -319,8 +395,8 @@ export class DeadLetters {
   }
 
   /** @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, ENGINE_UNAVAILABLE */
-  async publish(delivery: Delivery, target: string, reason: DeadLetterReason): Promise<void> {
-    const { record, channel, sequence, receiveCount } = delivery
+  async publish(message: DeadLetter, target: string, reason: DeadLetterReason): Promise<void> {
+    const { record, channel, sequence, size, receiveCount } = message
     const tags = {
       ...record.message.tags,
       dlq_source: channel.name,
@@ -342,6 +418,6 @@ export class DeadLetters {
     )
     const { storedChannels, counterTable } = this.#parts
     const stored = storedChannels.get('queues', target)
-    if (stored && !duplicate) counterTable.received(stored.incarnation, 1, delivery.size)
+    if (stored && !duplicate) counterTable.received(stored.incarnation, 1, size)
   }
 }

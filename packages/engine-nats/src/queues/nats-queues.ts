@@ -9,7 +9,7 @@ import type {
   SendResult,
   SettleResult,
 } from '@signalbox/broker-core/engine'
-import { decodeQueueMessage, messageSize, ResultSize, unavailable } from '@signalbox/broker-core/engine'
+import { decodeQueueMessage, maxAgeMsOf, messageSize, ResultSize, unavailable } from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
 import type { Static } from 'typebox'
 import { Type } from 'typebox'
@@ -19,7 +19,7 @@ import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
 import { failure, reportFailure } from '../problems.ts'
-import { DeadLetters, Disposal, queueMessageOf } from './deliveries.ts'
+import { DeadLetters, Disposal, expiryIn, queueMessageOf } from './deliveries.ts'
 import type { Lease } from './leases.ts'
 import { LeaseKeeper, Leases, Receipts } from './leases.ts'
 import { QueueGauges } from './queue-gauges.ts'
@@ -51,7 +51,7 @@ export class NatsQueues implements QueueEngine {
 
   private constructor(parts: Parts, receipts: Receipts) {
     this.#parts = parts
-    this.gauges = new QueueGauges(parts)
+    this.gauges = new QueueGauges(parts, (channel, message) => this.#disposal.expireStored(channel, message))
     this.#sender = new QueueSender(parts, this.gauges)
     this.#disposal = new Disposal(parts, this.gauges, new DeadLetters(parts, this.#sender))
     this.#leases = new Leases(parts.counterTable, (lease) => this.#lapse(lease))
@@ -232,7 +232,8 @@ class QueueReader {
     const { messages, delayed, expired, firstStoredAt } = await this.#gauges.read(channel)
     const { leased, retrying } = this.#parts.counters.live(channel.incarnation)
     if (messages - delayed - leased - retrying <= 0) return undefined
-    if (delayed === 0 && expired === 0) return firstStoredAt
+    const mayAge = maxAgeMsOf(this.#parts.channelSettings, channel.name) > 0
+    if (delayed === 0 && expired === 0 && !mayAge) return firstStoredAt
     return (await this.peek(channel, { maxMessages: 1 }))[0]?.timestamp
   }
 
@@ -249,7 +250,9 @@ class QueueReader {
     await messages.forward(channel.stream, filter, fromSequence, lastSequence, maxMessages, (stored) => {
       const record = decodeQueueMessage(stored.data)
       const now = clock.now()
-      if (!record || record.dueAt > now || (record.expiresAt > 0 && record.expiresAt <= now)) return true
+      if (!record || record.dueAt > now) return true
+      const expiresAt = expiryIn(this.#parts, channel, record, stored.timestamp)
+      if (expiresAt > 0 && expiresAt <= now) return true
       if (!result.add(record.message, messageSize(record.message))) return false
       const receiveCount = this.#disposal.receivesOf(channel, stored.sequence)
       shown.push(queueMessageOf(channel.name, record, { ...stored, receiveCount }))

@@ -1,4 +1,6 @@
 import type { EncodedQueueMessage } from '@signalbox/broker-core/engine'
+import { maxAgeMsOf } from '@signalbox/broker-core/engine'
+import type { StreamState } from '@nats-io/jetstream'
 
 import { MAX_TIMER_MS } from '@signalbox/broker-core/internal'
 
@@ -6,6 +8,7 @@ import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { reportFailure } from '../problems.ts'
+import type { StoredMessage } from '../stored-messages.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
 
@@ -38,10 +41,19 @@ export class QueueGauges {
   readonly #sweeps = new Map<string, { at: number; readonly timer: NodeJS.Timeout }>()
   /** The messages that this node returned with a delay, by the incarnations of their queues. */
   readonly #retries = new Map<string, Set<NodeJS.Timeout>>()
+  readonly #expire: (channel: StoredChannel, message: StoredMessage) => Promise<boolean>
   #closed = false
 
-  constructor(parts: Parts) {
+  /** @param expire Ends an expired message; resolves with false if another node has ended it, or if it must stay */
+  constructor(parts: Parts, expire: (channel: StoredChannel, message: StoredMessage) => Promise<boolean>) {
     this.#parts = parts
+    this.#expire = expire
+  }
+
+  /** Plans the removal of messages that expire by the maximum age of their queue. */
+  seen(channel: StoredChannel, { messages, first_ts: firstAt }: StreamState): void {
+    const maxAgeMs = maxAgeMsOf(this.#parts.channelSettings, channel.name)
+    if (maxAgeMs > 0 && messages > 0) this.#sweepAt(channel, Date.parse(firstAt) + maxAgeMs)
   }
 
   async read(channel: StoredChannel): Promise<QueueCounts> {
@@ -61,6 +73,7 @@ export class QueueGauges {
       if (expiresAt > 0) nextExpiry = Math.min(nextExpiry, expiresAt)
     }
     if (nextExpiry < Infinity) this.#sweepAt(channel, nextExpiry)
+    this.seen(channel, info.state)
     this.#about.set(channel.incarnation, { delayed, readAt: Date.now() })
     const { messages, bytes, last_seq: lastSequence, last_ts: lastAt, first_ts: firstAt } = info.state
     const lastStoredAt = lastSequence === 0 ? 0 : Date.parse(lastAt)
@@ -78,7 +91,9 @@ export class QueueGauges {
   sent(channel: StoredChannel, { dueAt, expiresAt }: EncodedQueueMessage): void {
     const about = this.#about.get(channel.incarnation)
     if (about && dueAt > 0) about.delayed++
+    const maxAgeMs = expiresAt > 0 ? 0 : maxAgeMsOf(this.#parts.channelSettings, channel.name)
     if (expiresAt > 0) this.#sweepAt(channel, Math.ceil(expiresAt / TIME_GRAIN_MS) * TIME_GRAIN_MS)
+    else if (maxAgeMs > 0) this.#sweepAt(channel, Date.now() + maxAgeMs)
   }
 
   #sweepAt(channel: StoredChannel, time: number): void {
@@ -103,7 +118,7 @@ export class QueueGauges {
    * its lease.
    */
   async sweep(channel: StoredChannel): Promise<number> {
-    const { connection, clock, subjects, counterTable } = this.#parts
+    const { connection, clock, subjects, channelSettings } = this.#parts
     if (clock.isSkewed) {
       this.#sweepAt(channel, Date.now() + SKEWED_MS)
       return 0
@@ -119,16 +134,25 @@ export class QueueGauges {
       if (expiresAt <= Date.now()) expired.push(subject)
       else next = Math.min(next, expiresAt)
     }
+    const maxAgeMs = maxAgeMsOf(channelSettings, channel.name)
+    const { messages, first_ts: firstAt } = info.state
+    const agesAt = maxAgeMs === 0 || messages === 0 ? Infinity : Date.parse(firstAt) + maxAgeMs
     let removed = 0
-    if (expired.length > 0) {
+    if (expired.length > 0 || agesAt <= Date.now()) {
       const delivered = (await connection.call(() => manager.consumers.info(channel.stream, QUEUE_CONSUMER))).delivered
       const leased = await this.#isLeased(channel)
-      for (const subject of expired) {
-        removed += await this.#sweepSubject(channel, subject, leased ? delivered.stream_seq : 0)
+      const after = leased ? delivered.stream_seq : 0
+      for (const subject of expired) removed += (await this.#sweepSubject(channel, subject, after)).removed
+      if (agesAt <= Date.now()) {
+        const filter = subjects.withoutExpiry(channel.incarnation)
+        const { removed: aged, firstKept } = await this.#sweepSubject(channel, filter, after, maxAgeMs)
+        removed += aged
+        next = Math.min(next, firstKept + maxAgeMs)
       }
       if (leased) next = Math.min(next, Date.now() + 1_000)
+    } else {
+      next = Math.min(next, agesAt)
     }
-    if (removed > 0) counterTable.expired(channel.incarnation, removed)
     if (next < Infinity) this.#sweepAt(channel, next)
     return removed
   }
@@ -138,22 +162,34 @@ export class QueueGauges {
   }
 
   /**
-   * Removes single messages: a purge of a subject makes server 2.9 forget other deliveries. While any
+   * Ends single messages: a purge of a subject makes server 2.9 forget other deliveries. While any
    * message is leased, messages that were delivered before are kept, because each may be the leased one.
+   * Resolves with the number of ended messages, and the time of the first younger one.
+   * @param minAgeMs Ends only messages of at least this age
    */
-  async #sweepSubject(channel: StoredChannel, subject: string, after: number): Promise<number> {
-    const { connection, messages } = this.#parts
+  async #sweepSubject(
+    channel: StoredChannel,
+    subject: string,
+    after: number,
+    minAgeMs = 0,
+  ): Promise<{ readonly removed: number; readonly firstKept: number }> {
+    const { clock, connection, messages } = this.#parts
     let removed = 0
+    let firstKept = Infinity
     for (let from = after + 1; ;) {
-      const found: number[] = []
-      await messages.forward(channel.stream, subject, from, Number.MAX_SAFE_INTEGER, PARALLEL, ({ sequence }) => {
-        found.push(sequence)
+      const found: StoredMessage[] = []
+      await messages.forward(channel.stream, subject, from, Number.MAX_SAFE_INTEGER, PARALLEL, (message) => {
+        if (minAgeMs > 0 && message.timestamp + minAgeMs > clock.now()) {
+          firstKept = message.timestamp
+          return false
+        }
+        found.push(message)
         return found.length < PARALLEL
       })
-      const outcomes = await Promise.all(found.map((sequence) => this.removeOne(channel, sequence)))
+      const outcomes = await Promise.all(found.map((message) => this.#expire(channel, message)))
       removed += outcomes.filter(Boolean).length
-      const last = found.at(-1)
-      if (last === undefined || found.length < PARALLEL || !connection.connected) return removed
+      const last = found.at(-1)?.sequence
+      if (last === undefined || found.length < PARALLEL || !connection.connected) return { removed, firstKept }
       from = last + 1
     }
   }

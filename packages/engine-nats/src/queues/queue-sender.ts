@@ -6,6 +6,7 @@ import {
   isBrokerError,
   isDeadLetter,
   messageSize,
+  retentionOf,
   retryLimits,
   unavailable,
 } from '@signalbox/broker-core/engine'
@@ -164,12 +165,25 @@ export class QueueSender {
     }
   }
 
+  /** The maximum numbers of messages and bytes of a queue, by its settings or those of the server; 0 means unlimited. */
+  #limitsOf(name: string): Record<'messages' | 'bytes', { readonly limit: number; readonly setting: string }> {
+    const { channelSettings, settings } = this.#parts
+    const retention = retentionOf(channelSettings, 'queues', name)
+    if (retention === undefined) {
+      return {
+        messages: { limit: settings.queueMaxMessages, setting: 'QUEUE_MAX_MESSAGES' },
+        bytes: { limit: settings.queueMaxBytes, setting: 'QUEUE_MAX_BYTES' },
+      }
+    }
+    return {
+      messages: { limit: retention.max_messages, setting: 'retention.max_messages' },
+      bytes: { limit: retention.max_bytes, setting: 'retention.max_bytes' },
+    }
+  }
+
   #full(name: string, exceeded: 'messages' | 'bytes'): BrokerError {
-    const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
-    const [limit, allowed] =
-      exceeded === 'messages'
-        ? [queueMaxMessages, `${queueMaxMessages} messages (QUEUE_MAX_MESSAGES)`]
-        : [queueMaxBytes, `${queueMaxBytes} bytes (QUEUE_MAX_BYTES)`]
+    const { limit, setting } = this.#limitsOf(name)[exceeded]
+    const allowed = `${limit} ${exceeded} (${setting})`
     return new BrokerError(
       'QUEUE_FULL',
       `the queue ${JSON.stringify(name)} is full: it holds at most ${allowed}; receive or purge messages, or raise the limit`,
@@ -232,7 +246,8 @@ export class QueueSender {
 
   /** @throws BrokerError QUEUE_FULL */
   async #assertRoom(name: string, messages: readonly QueueSend[]): Promise<void> {
-    const { queueMaxMessages, queueMaxBytes } = this.#parts.settings
+    const { messages: maxMessages, bytes: maxBytes } = this.#limitsOf(name)
+    const [queueMaxMessages, queueMaxBytes] = [maxMessages.limit, maxBytes.limit]
     if (queueMaxMessages === 0 && queueMaxBytes === 0) return
     const known = this.#parts.storedChannels.get('queues', name)
     const state = known && (await this.#gauges.read(known))

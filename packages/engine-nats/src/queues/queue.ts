@@ -7,7 +7,7 @@ import type { Parts } from '../parts.ts'
 import type { PullEnd } from '../pulls.ts'
 import { QUEUE_CONSUMER } from '../streams.ts'
 import type { Delivery, Disposal } from './deliveries.ts'
-import { DeliveryAdmission } from './deliveries.ts'
+import { DeliveryAdmission, hasExpired } from './deliveries.ts'
 import type { LeaseKeeper } from './leases.ts'
 
 /** The maximum duration of one request for messages. */
@@ -181,9 +181,7 @@ export class Queue {
 
   /** Expires a delivery whose time ended since it arrived. */
   #isOver(delivery: Delivery): boolean {
-    const { expiresAt } = delivery.record
-    const { clock } = this.#parts
-    if (expiresAt === 0 || expiresAt > clock.now() || clock.isSkewed) return false
+    if (!hasExpired(this.#parts, delivery)) return false
     this.#disposal.background(this.#disposal.expire(delivery))
     return true
   }
