@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { createBroker } from '../broker.ts'
 import { encodeText } from '../message.ts'
 import type { ContractCase } from './contract-case.ts'
-import { contractCase, isolatedCase, rejectsWith } from './contract-case.ts'
+import { contractCase, eventually, isolatedCase, rejectsWith } from './contract-case.ts'
 import { assertNothingDue, CONSUMER, queued, receiveMany, receiveOne, storedEvent, text, texts } from './messages.ts'
 
 /** Cases for idempotent sends. */
@@ -188,5 +188,25 @@ export const deduplicationCases: readonly ContractCase[] = [
       false,
     )
     assert.equal((await context.engine.queues.send(store, queued('x', { deduplicationId: 'a' }))).duplicate, false)
+  }),
+
+  isolatedCase('C5 - deduplication: the window of a channel applies, also to earlier sends', async (context) => {
+    const { engine } = context
+    assert.equal(typeof engine.capabilities.deduplicationPerMessage, 'boolean')
+    const [queue, store, other] = [context.channel('queue'), context.channel('store'), context.channel('other')]
+    const message = { deduplicationId: 'a' }
+    for (const name of [queue, other]) await engine.queues.send(name, queued('first', message))
+    await engine.eventsStore.append(store, storedEvent('first', message))
+    engine.settings.replace([
+      { type: 'queues', match: queue, source: 'api', deduplication: { window_seconds: 1 } },
+      { type: 'events_store', match: store, source: 'api', deduplication: { window_seconds: 1 } },
+    ])
+    await eventually(async () => {
+      assert.equal((await engine.queues.send(queue, queued('second', message))).duplicate, false)
+    })
+    await eventually(async () => {
+      assert.equal((await engine.eventsStore.append(store, storedEvent('second', message))).duplicate, false)
+    })
+    assert.equal((await engine.queues.send(other, queued('second', message))).duplicate, true)
   }),
 ]

@@ -14,6 +14,7 @@ import { queueReceiveCases } from './queue-receive.ts'
 import { queueTimeCases } from './queue-times.ts'
 import { queueCases } from './queues.ts'
 import { retryCases } from './retry.ts'
+import { retentionCases } from './retention.ts'
 import { requestSubscriberCases } from './request-subscribers.ts'
 import { requestCases } from './requests.ts'
 import { eventCases } from './events.ts'
@@ -34,6 +35,7 @@ export const engineContract: readonly ContractCase[] = [
   ...retryCases,
   ...deduplicationCases,
   ...limitCases,
+  ...retentionCases,
   ...eventCases,
   ...eventsStoreCases,
   ...eventsStoreSubscriptionCases,

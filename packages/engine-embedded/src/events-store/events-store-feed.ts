@@ -103,6 +103,13 @@ export class EventsStoreFeed {
     return read
   }
 
+  /** Returns whether compaction removed an entry that is still in memory, because a later one has its key. */
+  isReplaced({ event: { key, sequence } }: EventsStoreItem): boolean {
+    const { channel } = this
+    if (key === undefined || channel?.compacted !== true) return false
+    return !this.context.reader.isLastOfKey(channel, key, sequence)
+  }
+
   count(item: EventsStoreItem): void {
     const { channel } = this
     if (channel) this.context.registry.delivered(channel, 1, item.size)

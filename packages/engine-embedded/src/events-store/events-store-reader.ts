@@ -110,6 +110,15 @@ export class EventsStoreReader {
     }
   }
 
+  /** Returns whether an entry is the last one of its key, also if a newer one is about to be synced. */
+  isLastOfKey({ id, name }: OpenEventsStore, key: string, sequence: number): boolean {
+    return this.#store.reading(
+      'events_store',
+      name,
+      () => this.#prepared().lastOfKey.get(id, key)?.sequence === sequence,
+    )
+  }
+
   /**
    * Returns the sequence of the first entry at or after a time. Timestamps never decrease within a channel, so a binary
    * search over the sequences needs at most some 40 look-ups, and appends need no index by time.

@@ -215,11 +215,17 @@ export class EventsStoreGroup implements Follower {
     return !member.item && !member.subscription.ended && member.pausedUntil <= performance.now()
   }
 
-  /**
-   * Returns the next entry for a subscriber. Returned entries come first, and go to a different subscriber if there is
-   * one.
-   */
+  /** Returns the next entry for a subscriber. While a group is busy, later entries may replace those that wait for it. */
   #nextFor(member: Member): EventsStoreItem | undefined {
+    for (;;) {
+      const item = this.#following(member)
+      if (!item || !this.#feed.isReplaced(item)) return item
+      this.#onHandled()
+    }
+  }
+
+  /** Returned entries come first, and go to a different subscriber if there is one. */
+  #following(member: Member): EventsStoreItem | undefined {
     const at = this.#returned.findIndex(({ from }) => from !== member || this.#members.size === 1)
     if (at !== -1) return this.#returned.splice(at, 1)[0]?.item
     return this.#returned.length > 0 && this.#members.size === 1 ? undefined : this.cursor.next()
