@@ -254,6 +254,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
     clock,
     features,
     subjects,
+    streams,
     channelLimit,
     storedChannels,
     liveChannels,

@@ -12,6 +12,7 @@ import type { Publisher } from './publisher.ts'
 import type { Pulls } from './pulls.ts'
 import type { ServerClock, ServerFeatures } from './servers.ts'
 import type { StoredMessages } from './stored-messages.ts'
+import type { Streams } from './streams.ts'
 import type { Subjects } from './subjects.ts'
 
 /** The objects that the message types of one node share. */
@@ -24,6 +25,7 @@ export interface Parts {
   readonly clock: ServerClock
   readonly features: ServerFeatures
   readonly subjects: Subjects
+  readonly streams: Streams
   readonly channelLimit: ChannelLimit
   readonly storedChannels: StoredChannels
   readonly liveChannels: LiveChannels

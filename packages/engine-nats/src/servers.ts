@@ -159,6 +159,8 @@ const MESSAGE_TTL = { minor: 11, level: 1 } as const
 
 /** Before server 2.10, replicas may elect a leader that misses acknowledged messages. */
 const SAFE_MINOR = 10
+/** The first patch of 2.10 that keeps messages over a lower limit. */
+const KEEPS_OVER_LIMIT_PATCH = 5
 
 /**
  * The features of the servers beyond 2.9: those that both the connected server and the leader of JetStream
@@ -168,6 +170,7 @@ export class ServerFeatures {
   readonly #connection: Connection
   readonly #settings: Settings
   #messageTtl = false
+  #keepsOverLimit = false
   #warnedOf = ''
 
   private constructor(connection: Connection, settings: Settings) {
@@ -187,10 +190,17 @@ export class ServerFeatures {
     return this.#messageTtl
   }
 
+  /** `true` when a lower limit of a stream that discards new messages removes no stored one (nats-server#4775, 2.10.5). */
+  get keepsOverLimit(): boolean {
+    return this.#keepsOverLimit
+  }
+
   async #read(): Promise<void> {
     const { api } = await this.#connection.call(() => this.#connection.manager.getAccountInfo())
     const version = this.#connection.serverVersion
     this.#messageTtl = minorOf(version) >= MESSAGE_TTL.minor && (api.level ?? 0) >= MESSAGE_TTL.level
+    const minor = minorOf(version)
+    this.#keepsOverLimit = minor > SAFE_MINOR || (minor === SAFE_MINOR && patchOf(version) >= KEEPS_OVER_LIMIT_PATCH)
     this.#warn(version)
   }
 
@@ -223,4 +233,8 @@ export class ServerFeatures {
 function minorOf(version: string): number {
   const [, major = '0', minor = '0'] = /^v?(\d+)\.(\d+)/.exec(version) ?? []
   return Number(major) > 2 ? Infinity : Number(major) < 2 ? 0 : Number(minor)
+}
+
+function patchOf(version: string): number {
+  return Number(/^v?\d+\.\d+\.(\d+)/.exec(version)?.[1] ?? 0)
 }

@@ -49,6 +49,8 @@ export class Streams {
   readonly #settings: Settings
   readonly #channelSettings: SettingsTable
   readonly #features: ServerFeatures
+  /** The queues whose streams have higher limits than the settings. */
+  readonly #looser = new Set<string>()
 
   constructor(
     connection: Connection,
@@ -172,7 +174,30 @@ export class Streams {
   async adjust(channel: StoredChannel, config: StreamConfig): Promise<void> {
     // Until this node knows the settings, the limits of the server could remove what the settings keep.
     if (!this.#channelSettings.known && ownerIn(config.description ?? '')?.bySettings === true) return
-    const limits = this.#limits(channel)
-    if (ADJUSTED.some((name) => limits[name] !== undefined && limits[name] !== config[name])) await this.update(channel)
+    const limits = { ...this.#limits(channel), ...this.#keptLimits(channel, config) }
+    if (ADJUSTED.every((name) => limits[name] === undefined || limits[name] === config[name])) return
+    await this.#connection.manager.streams.update(channel.stream, limits)
   }
+
+  /** Returns the limits of a queue's stream that cannot be lowered, because the server would remove its first messages. */
+  #keptLimits(channel: StoredChannel, config: StreamConfig): Partial<StreamConfig> {
+    this.#looser.delete(channel.incarnation)
+    if (channel.type !== 'queues' || this.#features.keepsOverLimit) return {}
+    const wanted = this.#limits(channel)
+    const kept = QUEUE_LIMITS.filter((name) => countOf(wanted[name]) < countOf(config[name]))
+    if (kept.length > 0) this.#looser.add(channel.incarnation)
+    return Object.fromEntries(kept.map((name) => [name, config[name]]))
+  }
+
+  /** Returns whether the servers accept more messages in a queue than the settings allow. */
+  isLooser({ incarnation }: StoredChannel): boolean {
+    return this.#looser.has(incarnation)
+  }
+}
+
+const QUEUE_LIMITS = ['max_msgs', 'max_bytes'] as const
+
+/** Servers write an unlimited number as -1. */
+function countOf(limit = -1): number {
+  return limit <= 0 ? Infinity : limit
 }

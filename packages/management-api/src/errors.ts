@@ -21,6 +21,8 @@ export const MANAGEMENT_ERRORS = {
   INBOX_NOT_FOUND: { status: 200, when: 'the agent has no inbox' },
   /** `data.problems` lists each problem: `{argument, given?, allowed}`. */
   SETTINGS_INVALID: { status: 200, when: 'an entry of the channel settings is not valid' },
+  /** `data.reason` says why. */
+  SETTING_UNSUPPORTED: { status: 200, when: 'the engine cannot apply an entry of the channel settings now' },
   SETTINGS_NOT_FOUND: { status: 200, when: 'no entry of the channel settings has the type and the match' },
   WEBHOOK_NOT_FOUND: { status: 200, when: 'no webhook subscription has the id' },
   MESSAGE_NOT_FOUND: { status: 200, when: 'the channel shows no such message: it is gone, leased or delayed' },

@@ -295,6 +295,7 @@ function flaky(engine: Engine, down: () => boolean): Engine {
       getLast: (channel, key) => eventsStore.getLast(channel, key),
       subscribe: (channel, start, options, listener) => eventsStore.subscribe(channel, start, options, listener),
     },
+    settingProblem: (entry) => engine.settingProblem(entry),
     health: () => engine.health(),
     stats: () => engine.stats(),
     close: () => engine.close(),

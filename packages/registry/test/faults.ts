@@ -48,6 +48,7 @@ export class Faults {
       events: engine.events,
       requests: engine.requests,
       channels: engine.channels,
+      settingProblem: (entry) => engine.settingProblem(entry),
       health: () => engine.health(),
       stats: () => engine.stats(),
       close: () => engine.close(),

@@ -48,6 +48,8 @@ export class QueueSender {
   async send(name: string, message: QueueSend): Promise<SendResult> {
     this.#assertTimes([message])
     await this.#prepare(name, [message])
+    const channel = this.#parts.storedChannels.get('queues', name)
+    if (channel && this.#parts.streams.isLooser(channel)) await this.#assertRoom(name, [message])
     const record = toRecord(message, Date.now())
     if (record.dueAt > 0) await this.#assertRoomForDelayed(name, 1)
     const stored = await this.store(name, record, record.origin)
