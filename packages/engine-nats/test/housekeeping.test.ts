@@ -1,7 +1,7 @@
-import type { StoredEvent } from '@signalbox/broker-core'
+import type { SettingsEntry, StoredEvent } from '@signalbox/broker-core'
 import type { NatsEngineProblem } from '@signalbox/engine-nats'
 import { openNatsEngine } from '@signalbox/engine-nats'
-import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { NATS_SERVER, natsServerVersion } from '@signalbox/engine-nats/testing'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import { describe, expect, test, vi } from 'vitest'
@@ -75,6 +75,64 @@ describe.skipIf(NATS_SERVER === undefined)('housekeeping', () => {
     await vi.waitFor(async () => {
       await expect(after.queues.send('q', queued('y'))).rejects.toMatchObject({ code: 'QUEUE_FULL' })
     }, PATIENT)
+  })
+
+  test('settings - streams follow them, and a starting node changes none before it knows them', async () => {
+    const server = await startServer()
+    const retention = { max_messages: 5, max_bytes: 0, on_expiry: 'drop', compact: false } as const
+    const settings: SettingsEntry[] = [
+      {
+        type: 'queues',
+        match: 'q',
+        source: 'api',
+        retention: { ...retention, max_age_seconds: 60 },
+        deduplication: { window_seconds: 3_600 },
+      },
+      { type: 'events_store', match: 'l', source: 'api', retention: { ...retention, max_age_seconds: 7_200 } },
+    ]
+    await using manager = await managerOf(server.url)
+    const limits = async (): Promise<unknown[]> => {
+      const found: unknown[] = []
+      for await (const { config } of manager.streams.list()) {
+        if (!/^signalbox-[ql]-/.test(config.name)) continue
+        found.push([config.max_msgs, config.max_age / 1e9, config.duplicate_window / 1e9])
+      }
+      return found.toSorted()
+    }
+    const bySettings = [
+      [-1, 7_200, 120],
+      [5, 0, 3_600],
+    ]
+    const byServer = [
+      [-1, 0, 120],
+      [-1, 60, 60],
+    ]
+    const before = await openNode(server)
+    await before.queues.send('q', queued('x'))
+    await before.eventsStore.append('l', outgoing('x'))
+    before.settings.replace(settings)
+    // A server before 2.10.5 keeps its limit of messages, and the nodes refuse more.
+    const kept = natsServerVersion().startsWith('2.9') ? -1 : 5
+    const expected = bySettings.map(([messages = 0, ...rest]) => [messages === 5 ? kept : messages, ...rest]).toSorted()
+    await vi.waitFor(async () => expect(await limits()).toEqual(expected), PATIENT)
+    await before.close()
+    const after = await openNode(server, { eventsStoreMaxAgeMs: 60_000 })
+    await after.housekeeping.look(Date.now())
+    expect(await limits()).toEqual(expected)
+    after.settings.replace([])
+    await vi.waitFor(async () => expect(await limits()).toEqual(byServer.toSorted()), PATIENT)
+  })
+
+  test('options - a lower limit removes no message of a queue', async () => {
+    const server = await startServer()
+    const before = await openNode(server)
+    for (const body of ['a', 'b', 'c']) await before.queues.send('q', queued(body))
+    await before.close()
+    const after = await openNode(server, { queueMaxMessages: 1, queueMaxBytes: 1 })
+    await after.housekeeping.look(Date.now())
+    await expect(after.queues.send('q', queued('d'))).rejects.toMatchObject({ code: 'QUEUE_FULL' })
+    const deliveries = await after.queues.receive('q', { ...RECEIVE, maxMessages: 5 })
+    expect(deliveries.map(({ message }) => text(message))).toEqual(['a', 'b', 'c'])
   })
 
   test('options - a message over the servers’ max_payload is MESSAGE_TOO_LARGE, and the start warns', async () => {
