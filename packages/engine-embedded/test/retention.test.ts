@@ -26,6 +26,19 @@ function hours(count: number, more: Partial<RetentionSettings> = {}): RetentionS
   return { ...KEEP_ALL, max_age_seconds: count * 3_600, ...more }
 }
 
+function batch(length: number, expirationMs: number) {
+  return Array.from({ length }, () => queued('x', { expirationMs }))
+}
+
+function window(seconds: number) {
+  return { deduplication: { window_seconds: seconds } }
+}
+
+/** Sends a message again; returns whether it was recognized. */
+async function repeat(engine: EmbeddedEngine, queue: string): Promise<boolean> {
+  return (await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))).duplicate
+}
+
 async function counts(engine: EmbeddedEngine, queue: string) {
   const { waiting, expired, deadLettered } = (await engine.channels.info('queues', queue))?.queue ?? {}
   return { waiting, expired, deadLettered }
@@ -101,7 +114,6 @@ test('retention - many expired messages behind ones with a longer expiration are
   await using folder = await Folder.make()
   let now = START
   await using engine = await folder.open({ now: () => now })
-  const batch = (length: number, expirationMs: number) => Array.from({ length }, () => queued('x', { expirationMs }))
   await engine.queues.sendBatch('jobs', batch(2_500, 10 * HOUR))
   await engine.queues.sendBatch('jobs', batch(2_500, 0))
   now += HOUR
@@ -129,14 +141,11 @@ test('retention - the limits apply after the store failed and was opened again',
 test('C5 - deduplication - the window of each channel holds over a restart, and ids are removed after it', async () => {
   await using folder = await Folder.make()
   let now = START
-  const window = (seconds: number) => ({ deduplication: { window_seconds: seconds } })
   const settings: SettingsEntry[] = [
     queueSettings('long', window(3_600)),
     queueSettings('short', window(10)),
     { type: 'events_store', match: 'long', source: 'api', ...window(86_400) },
   ]
-  const repeat = async (engine: EmbeddedEngine, queue: string): Promise<boolean> =>
-    (await engine.queues.send(queue, queued('x', { deduplicationId: 'a' }))).duplicate
   const ids = (): unknown => {
     const database = new Database(folder.file('signalbox.db'), { readonly: true })
     const count = database.prepare('SELECT count(*) FROM deduplication').pluck().get()

@@ -41,7 +41,7 @@ export class Subjects {
     return `${this.prefix}.s.${incarnation}.>`
   }
 
-  /** Returns the filter for the messages of a queue that have no expiry of their own. */
+  /** Returns the filter for the messages of a queue that were sent without an expiry. */
   withoutExpiry(incarnation: string): string {
     return `${this.prefix}.s.${incarnation}.*.${grain(0)}`
   }

@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 
 import { CHANNEL_SORTS } from '../src/channels/search-channels.ts'
+import type { ChannelSettingsPort } from '../src/ports.ts'
 import type { Answer } from './management-server.ts'
 import { manage, text } from './management-server.ts'
 
@@ -198,4 +199,28 @@ test('MGMT-16 - every order has each channel once, in pages of one', async () =>
     }
     expect([query, seen.toSorted()]).toEqual([query, expected])
   }
+})
+
+test('channel settings - an entry that the engine cannot apply is refused and not written, also in a dry run', async () => {
+  const written: unknown[] = []
+  const channelSettings: ChannelSettingsPort = {
+    entries: () => [],
+    fromFile: [],
+    set: async (given, changedBy) => {
+      written.push(given)
+      return { given, revision: 1, changedBy, changedAt: 0 }
+    },
+    remove: async () => false,
+  }
+  const { act, broker } = await manage({ services: { channelSettings } })
+  await broker.as({ clientId: 'shop' }).eventsStore.publish('triggers', { body: text('x') })
+  const entry = { type: 'events_store', match: 'triggers', retention: { compact: true } }
+  for (const given of [entry, { ...entry, dry_run: true }]) {
+    const { status, error, error_string: message, data } = await act('set_channel_settings', given)
+    expect([status, error, data.code]).toEqual([200, true, 'SETTING_UNSUPPORTED'])
+    expect(message).toMatch(/retention\.compact.*"triggers" has entries/)
+  }
+  expect(written).toEqual([])
+  expect(await act('set_channel_settings', { ...entry, match: 'others' })).toMatchObject({ error: false })
+  expect(written).toHaveLength(1)
 })

@@ -10,7 +10,7 @@ export function retentionOf(settings: SettingsTable, type: StoredType, channel: 
   return settings.active ? settings.of(type, channel).retention : undefined
 }
 
-/** Returns the age at which messages of a queue expire that have no expiration of their own, in ms; 0 means never. */
+/** Returns the age at which messages of a queue expire that were sent without an expiration, in ms; 0 means never. */
 export function maxAgeMsOf(settings: SettingsTable, queue: string): number {
   return (retentionOf(settings, 'queues', queue)?.max_age_seconds ?? 0) * 1_000
 }

@@ -107,8 +107,8 @@ export const retentionCases: readonly ContractCase[] = [
       await engine.queues.send(queue, queued('b', { deadLetterQueue: own }))
       await engine.queues.send(queue, queued('c', { expirationMs: 1 }))
       await engine.queues.send(queue, queued('d', { expirationMs: 1, delayMs: 60_000 }))
-      const [c, d] = await receiveMany(engine, common, 2)
-      assert.deepEqual([c, d].map((delivery) => delivery && text(delivery.message)).toSorted(), ['c', 'd'])
+      const moved = await receiveMany(engine, common, 2)
+      assert.deepEqual(new Set(texts(moved.map((delivery) => delivery.message))), new Set(['c', 'd']))
       assert.deepEqual(await waiting(engine, queue), ['a', 'b'])
       engine.settings.replace(settings(MOMENT_SECONDS))
       const { message } = await receiveOne(engine, common)
@@ -164,15 +164,12 @@ export const retentionCases: readonly ContractCase[] = [
     },
   ),
 
-  isolatedCase(
-    'retention - without a dead-letter queue expired messages are removed',
-    async ({ engine, channel }) => {
-      const queue = channel('none')
-      engine.settings.replace([ofQueue(queue, { retention: retention({ on_expiry: 'dead_letter' }) })])
-      await engine.queues.send(queue, queued('x', { expirationMs: 1 }))
-      await eventually(async () => assert.deepEqual(await ended(engine, queue), { expired: 1, deadLettered: 0 }))
-    },
-  ),
+  isolatedCase('retention - without a dead-letter queue expired messages are removed', async ({ engine, channel }) => {
+    const queue = channel('none')
+    engine.settings.replace([ofQueue(queue, { retention: retention({ on_expiry: 'dead_letter' }) })])
+    await engine.queues.send(queue, queued('x', { expirationMs: 1 }))
+    await eventually(async () => assert.deepEqual(await ended(engine, queue), { expired: 1, deadLettered: 0 }))
+  }),
 
   isolatedCase(
     'retention - the limits of a queue win over those of the server, and 0 means unlimited',
@@ -214,7 +211,12 @@ export const retentionCases: readonly ContractCase[] = [
     'retention - the age and the size of an events store win over those of the server, also for stored events',
     async ({ engine, channel }) => {
       const [aged, sized, kept] = [channel('aged'), channel('sized'), channel('kept')]
-      for (const store of [aged, sized, kept]) await appendAll(engine, store, numbered(3).map((n) => n.padEnd(500)))
+      for (const store of [aged, sized, kept])
+        await appendAll(
+          engine,
+          store,
+          numbered(3).map((n) => n.padEnd(500)),
+        )
       engine.settings.replace([ofStore(aged, { max_age_seconds: 0.2 }), ofStore(sized, { max_bytes: 1_200 })])
       await eventually(async () => assert.deepEqual(await bodies(engine, aged), []))
       await eventually(async () => assert.ok((await bodies(engine, sized)).length < 3))

@@ -61,7 +61,8 @@ export class EmbeddedEventsStore implements EventsStoreEngine {
     const refusal = this.#store.damage.refusal('events_store', channel)
     if (refusal) return Promise.reject(refusal)
     const now = this.#now()
-    const message = this.#settings.active ? { ...given, key: entryKeyOf(this.#settings, channel, given) } : given
+    const key = entryKeyOf(this.#settings, channel, given)
+    const message = key === given.key ? given : { ...given, key }
     const entry = entryRow(message)
     const { size } = entry
     return this.#registry.creating('events_store', channel, () =>

@@ -146,7 +146,7 @@ export class AgedMessages {
     const restartAt = isCurrent ? known.restartAt : now + AGED_AGAIN_MS
     const from = isCurrent ? known.after : 0
     const page = this.#reader.times(channel, from, AGED_STEP)
-    // A message with an expiration of its own is found by that.
+    // A message that was sent with an expiration is found by that.
     const end = page.findIndex(([, timestamp, expiresAt]) => expiresAt === 0 && timestamp + maxAgeMs > now)
     const old = end === -1 ? page : page.slice(0, end)
     const [, firstYoung = now] = page[end] ?? []

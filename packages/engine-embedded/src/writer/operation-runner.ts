@@ -33,14 +33,7 @@ export class OperationRunner {
     this.#settings.replace(settings.channelSettings)
     const deduplication = new Deduplication(database, this.#settings)
     this.#queues = new QueueOperations(database, channels, deduplication, settings, this.#settings, skipped)
-    this.#eventsStore = new EventsStoreOperations(
-      database,
-      channels,
-      deduplication,
-      settings,
-      this.#settings,
-      skipped,
-    )
+    this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, this.#settings, skipped)
     this.#groups = new GroupPositions(database, channels, settings)
     this.#channels = new ChannelOperations(channels, this.#eventsStore)
     const parts = { eventsStore: this.#eventsStore, groups: this.#groups, deduplication }

@@ -191,8 +191,7 @@ export class QueueOperations {
     const duplicates: (string | undefined)[] = []
     for (const message of messages) {
       const { deduplicationId, id } = message
-      const first =
-        deduplicationId === undefined ? undefined : this.#deduplication.find(channel, deduplicationId, now)
+      const first = deduplicationId === undefined ? undefined : this.#deduplication.find(channel, deduplicationId, now)
       const sequence = first?.sequence ?? this.#store(channel, message, now)
       sequences.push(sequence)
       duplicates.push(first?.id)

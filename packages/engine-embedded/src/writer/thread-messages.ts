@@ -13,7 +13,6 @@ import type {
   SendOperation,
   SettleOperation,
   SettleOperationResult,
-  UseSettingsOperation,
 } from './operations.ts'
 
 /** The settings of the writer. */
@@ -27,7 +26,7 @@ export interface WriterSettings {
   readonly eventsStoreMaxBytes: number
   readonly durableGroupMs: number
   readonly maxDurableGroups: number
-  /** The settings of channels that are in force at the start; see {@link UseSettingsOperation}. */
+  /** The settings of channels that are in force at the start; `useSettings` replaces them. */
   readonly channelSettings: readonly SettingsEntry[]
   /** `true` after a failure: the writer copies the whole WAL back and syncs it again before the first operation. */
   readonly recover: boolean

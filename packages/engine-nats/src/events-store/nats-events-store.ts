@@ -73,9 +73,9 @@ export class NatsEventsStore implements EventsStoreEngine {
 
   async append(name: string, given: EventsStoreAppend): Promise<AppendResult> {
     this.#checkOpen()
-    const { channelSettings } = this.#parts
-    const message = channelSettings.active ? { ...given, key: entryKeyOf(channelSettings, name, given) } : given
-    const { key, tombstone = false, deduplicationId } = message
+    const key = entryKeyOf(this.#parts.channelSettings, name, given)
+    const message = key === given.key ? given : { ...given, key }
+    const { tombstone = false, deduplicationId } = message
     const origin = deduplicationId === undefined ? undefined : hash(deduplicationId)
     const payload = encodeEntry(name, { message, key, tombstone, origin })
     this.#parts.publisher.assertFits(payload)

@@ -163,7 +163,8 @@ const setSettings = defineAction({
     assertMayChange(given, call)
     const port = portOf(call)
     const reason = await call.services.broker.settingProblem(read.entry)
-    if (reason !== undefined) throw new ManagementError('SETTING_UNSUPPORTED', `unsupported settings: ${reason}`, { reason })
+    if (reason !== undefined)
+      throw new ManagementError('SETTING_UNSUPPORTED', `unsupported settings: ${reason}`, { reason })
     const found = await matchedChannels(given, call)
     if (onlyCheck) return { ...given, source: 'api' as const, matched: found, dry_run: true as const }
     return { ...shownStored(await port.set(given, call.operator.clientId, expected)), matched: found }
