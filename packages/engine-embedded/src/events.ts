@@ -6,6 +6,7 @@ import type {
   EventEngine,
 } from '@signalbox/broker-core/engine'
 import {
+  isReservedChannel,
   isWildcardPattern,
   messageSize,
   OpenSubscription,
@@ -30,6 +31,12 @@ interface EventRoute {
   readonly each: readonly Subscriber[]
   readonly groups: readonly { readonly members: readonly Subscriber[]; next: number }[]
 }
+
+/**
+ * The route of a channel of the broker without subscribers. Its events leave no trace: each run of an agent has its own
+ * channel, which mostly has none.
+ */
+const UNHEARD: EventRoute = { each: [], groups: [] }
 
 /** The time for which departures of wildcard subscribers are collected before they count as activity, in ms. */
 const DEPARTURES_MS = 250
@@ -66,6 +73,7 @@ export class EmbeddedEvents implements EventEngine {
 
   async publish(name: string, message: OutgoingMessage): Promise<void> {
     if (this.#closed) throw unavailable('it is closed')
+    if (isReservedChannel(name) && this.#routeOf(name) === UNHEARD) return
     const channel = this.#registry.ensure('events', name)
     const size = messageSize(message)
     this.#registry.received(channel, size)
@@ -112,6 +120,7 @@ export class EmbeddedEvents implements EventEngine {
     const known = this.#routes.get(channel)
     if (known) return known
     const matching = [...this.#literal.get(channel), ...this.#wildcardIndex.matching(channel)]
+    if (matching.length === 0 && isReservedChannel(channel)) return UNHEARD
     const groups = Map.groupBy(
       matching.filter(({ group }) => group !== undefined),
       ({ group }) => group,

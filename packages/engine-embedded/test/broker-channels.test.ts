@@ -1,4 +1,5 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { decodeText } from '@signalbox/broker-core'
 import { expect, test } from 'vitest'
 
 import { ALICE, BOB, failure, openBroker, OWN, sharedBroker, text } from './broker-fixture.ts'
@@ -56,6 +57,23 @@ test.each(['_AGENTS_.>', '_AGENTS_.*', '_AGENTS_.agents/*'])(
     expect(subscription).toBeDefined()
   },
 )
+
+test('M8 - broker: an event that is not heard leaves no reserved channel, and one that is heard arrives', async () => {
+  const { broker, system, engine } = await openBroker()
+  await system.events.publish(OWN, text('unheard'))
+  expect(await engine.channels.list()).toEqual([])
+  const got: string[] = []
+  const hear = (pattern: string) => system.events.subscribe(pattern, {}, ({ body }) => got.push(decodeText(body) ?? ''))
+  const subscription = await hear(OWN)
+  await system.events.publish(OWN, text('by name'))
+  await subscription.close()
+  await system.events.publish(OWN, text('unheard'))
+  await using _ = await hear('_AGENTS_.>')
+  await system.events.publish(`${OWN}.other`, text('by pattern'))
+  expect(got).toEqual(['by name', 'by pattern'])
+  await broker.as(ALICE).events.publish('user', text('unheard'))
+  expect(await broker.as(ALICE).channels.list({ type: 'events' })).toHaveLength(1)
+})
 
 test('M8 - broker: only names that begin with _AGENTS_. are reserved', async () => {
   const { broker } = await openBroker()
