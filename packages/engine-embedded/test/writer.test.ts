@@ -210,6 +210,10 @@ test('post - results arrive as they were, in their order', () => {
     { kind: 'send', channelId: 1, sequences: [1], duplicates: ['first'] },
     { kind: 'settle' },
     { kind: 'send', channelId: 1, sequences: [3], duplicates: undefined },
+    { kind: 'append', channelId: 3, sequence: 2 ** 40 - 1, timestamp: 2 ** 43, duplicateOf: undefined },
+    { kind: 'append', channelId: 3, sequence: 5, timestamp: 1, duplicateOf: 'first' },
+    { kind: 'append', channelId: 3, sequence: 6, timestamp: 0, duplicateOf: undefined },
+    { kind: 'settle' },
   ]
 
   expect(unpackResults(structuredClone(packResults(results)))).toEqual(results)

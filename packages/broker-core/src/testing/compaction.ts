@@ -193,6 +193,24 @@ export const compactionCases: readonly ContractCase[] = [
   ),
 
   contractCase(
+    'compaction - of appends at the same time that expect a new key, one for each key is accepted',
+    async ({ engine, channel }) => {
+      const store = channel('first-of-key')
+      await engine.channels.create('events_store', store, { compacted: true })
+      const keys = ['a', 'b', 'a', 'c', 'b', 'a']
+      const outcomes = await Promise.allSettled(keys.map((key, i) => put(engine, store, key, String(i), 0)))
+      const written = outcomes.flatMap(({ status }, i) => (status === 'fulfilled' ? [String(i)] : []))
+      assert.deepEqual(written.map((i) => keys[Number(i)] ?? '').toSorted(), ['a', 'b', 'c'])
+      assert.deepEqual(texts(await engine.eventsStore.read(store, { maxMessages: 10 })).toSorted(), written)
+      for (const key of ['a', 'b', 'c']) {
+        const last = await engine.eventsStore.getLast(store, key)
+        await rejectsWith('CONFLICT', put(engine, store, key, 'late', 0))
+        assert.ok(last !== undefined && (await put(engine, store, key, 'next', last.sequence)) > last.sequence)
+      }
+    },
+  ),
+
+  contractCase(
     'C5 - compaction: a retry with the same id is a duplicate, not a conflict',
     async ({ engine, channel }) => {
       const store = channel('retry')

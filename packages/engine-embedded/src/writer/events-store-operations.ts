@@ -49,6 +49,7 @@ export class EventsStoreOperations {
   readonly #firstEntry = new WeakMap<StoredChannel, { sequence: number; timestamp: number }>()
   readonly #insert
   readonly #lastOfKey
+  readonly #addKey
   readonly #setLastOfKey
   readonly #deleteLastOfKey
   readonly #entry
@@ -74,6 +75,9 @@ export class EventsStoreOperations {
     this.#insert = database.prepare(INSERT_ENTRY)
     this.#lastOfKey = database.prepare<[number, string], { sequence: number }>(
       'SELECT sequence FROM log_keys WHERE channel = ? AND log_key = ?',
+    )
+    this.#addKey = database.prepare<[number, string, number]>(
+      'INSERT OR IGNORE INTO log_keys (channel, log_key, sequence) VALUES (?, ?, ?)',
     )
     this.#setLastOfKey = database.prepare<[number, string, number]>(
       'INSERT OR REPLACE INTO log_keys (channel, log_key, sequence) VALUES (?, ?, ?)',
@@ -115,13 +119,19 @@ export class EventsStoreOperations {
         return { kind: 'append', channelId: existing.id, sequence, timestamp, duplicateOf: first.id }
       }
     }
-    const last = existing && key !== null ? this.#lastOfKey.get(existing.id, key) : undefined
+    // The most frequent condition needs one look into the index: a key that must be new is added, if it is.
+    const isAdded =
+      existing !== undefined &&
+      key !== null &&
+      entry.expectLastOfKey === 0 &&
+      this.#addKey.run(existing.id, key, existing.lastSequence + 1).changes > 0
+    const last = existing && key !== null && !isAdded ? this.#lastOfKey.get(existing.id, key) : undefined
     checkExpected(name, entry, last?.sequence ?? 0)
     const channel = this.#channels.editOrCreate('events_store', name)
     // Earlier entries of another store have no keys.
     if (channel.entries === 0 && isCompact(this.#settings, name)) channel.compacted = true
     const { sequence, timestamp } = this.#store(channel, entry, now)
-    if (key !== null) {
+    if (key !== null && !isAdded) {
       this.#setLastOfKey.run(channel.id, key, sequence)
       if (last && channel.compacted) this.#removeReplaced(channel, last.sequence)
     }

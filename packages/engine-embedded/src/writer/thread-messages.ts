@@ -235,32 +235,38 @@ function settlementAt({ channel, numbers }: PackedSettlements, row: number): Set
 /** The results of a group in the form in which they are posted back; see {@link Post}. */
 interface PackedResults {
   /**
-   * Two numbers for each result: the channel's id and the sequence of a plain send; or `SETTLED` or `LISTED`, and 0.
+   * Three numbers for each result: the channel's id and the sequence of a plain send or append, and the timestamp of an
+   * append; or `SETTLED` or `LISTED`, and zeros.
    */
   readonly numbers: Float64Array
   readonly others: readonly (Result | OperationRefusal)[]
 }
 
+const RESULT_NUMBERS = 3
 const SETTLED = 0
 const LISTED = -1
 
 const settled: SettleOperationResult = { kind: 'settle' }
 
 export function packResults(results: readonly (Result | OperationRefusal)[]): PackedResults {
-  const numbers = new Float64Array(results.length * 2)
+  const numbers = new Float64Array(results.length * RESULT_NUMBERS)
   const others: (Result | OperationRefusal)[] = []
   let at = 0
   for (const result of results) {
     if (result.kind === 'send' && result.sequences.length === 1 && !result.duplicates) {
       numbers[at] = result.channelId
       numbers[at + 1] = result.sequences[0] ?? 0
+    } else if (result.kind === 'append' && result.duplicateOf === undefined && result.timestamp > 0) {
+      numbers[at] = result.channelId
+      numbers[at + 1] = result.sequence
+      numbers[at + 2] = result.timestamp
     } else if (result.kind === 'settle') {
       numbers[at] = SETTLED
     } else {
       numbers[at] = LISTED
       others.push(result)
     }
-    at += 2
+    at += RESULT_NUMBERS
   }
   return { numbers, others }
 }
@@ -268,10 +274,14 @@ export function packResults(results: readonly (Result | OperationRefusal)[]): Pa
 export function unpackResults({ numbers, others }: PackedResults): (Result | OperationRefusal)[] {
   const results: (Result | OperationRefusal)[] = []
   let other = 0
-  for (let at = 0; at < numbers.length; at += 2) {
+  for (let at = 0; at < numbers.length; at += RESULT_NUMBERS) {
     const channelId = numbers[at] ?? LISTED
-    if (channelId > 0) {
-      results.push({ kind: 'send', channelId, sequences: [numbers[at + 1] ?? 0], duplicates: undefined })
+    const sequence = numbers[at + 1] ?? 0
+    const timestamp = numbers[at + 2] ?? 0
+    if (timestamp > 0) {
+      results.push({ kind: 'append', channelId, sequence, timestamp, duplicateOf: undefined })
+    } else if (channelId > 0) {
+      results.push({ kind: 'send', channelId, sequences: [sequence], duplicates: undefined })
     } else if (channelId === SETTLED) {
       results.push(settled)
     } else {
