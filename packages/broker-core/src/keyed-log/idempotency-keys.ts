@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
 import type { BrokerHandle } from '../broker.ts'
 import { isBrokerError } from '../errors.ts'
@@ -134,5 +134,5 @@ function recordKey({ kind, target, callerId, key }: KeyedRequest): string {
 
 /** Returns the SHA-256 digest of a text or of bytes, in hexadecimal form. */
 export function digestOf(content: string | Uint8Array): string {
-  return createHash('sha256').update(content).digest('hex')
+  return hash('sha256', content)
 }

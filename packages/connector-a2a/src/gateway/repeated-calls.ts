@@ -56,7 +56,7 @@ export function digestOfCall(call: Call): string {
   if (body.byteLength > LARGE_BODY_BYTES) return digestOf(JSON.stringify([params?.['message'], params?.['metadata']]))
   const { message, metadata } = in10(call)
   const { messageId: _, message_id: __, ...content } = isObject(message) ? message : {}
-  return digestOf(JSON.stringify([content, metadata], sorted))
+  return digestOf(JSON.stringify([sorted(content), sorted(metadata)]))
 }
 
 function in10(call: Call): JsonObject {
@@ -70,7 +70,10 @@ function in10(call: Call): JsonObject {
   }
 }
 
-function sorted(_key: string, value: unknown): unknown {
+/** Returns a value with the members of all its objects in order. Without a replacer, which slows `JSON.stringify`. */
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(sorted)
   if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  const names = Object.keys(value).toSorted()
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name])]))
 }

@@ -1,7 +1,10 @@
+import { encodeText } from '@signalbox/broker-core'
 import type { Authenticator } from '@signalbox/http-kit'
 import { until } from '@signalbox/testkit/until'
 import { describe, expect, test } from 'vitest'
 
+import { digestOfCall } from '../../src/gateway/repeated-calls.ts'
+import { nativeProtocol } from '../../src/native/native-protocol.ts'
 import { startAgent } from '../agents.ts'
 import { openGateway } from '../gateway-host.ts'
 import type { Answer } from '../gateway-host.ts'
@@ -118,6 +121,34 @@ describe('sends that run once', () => {
     const answers = await Promise.all([first, ...more])
     expect(answers.map(textOf)).toEqual(Array.from({ length: 4 }, () => 'answer 1'))
     expect(agent.asked).toHaveLength(1)
+  })
+
+  test('once - many requests at the same time are each sent once, also while others wait for the agent', async () => {
+    const go = Promise.withResolvers<void>()
+    const answer = counting()
+    const { host, agent } = await openDurable(async (asked, response, request) => {
+      if (asked.body.includes('"slow"')) await go.promise
+      answer(asked, response, request)
+    })
+    const ask = (text: string, count: number) =>
+      Array.from({ length: count }, (_, i) => host.post(DURABLE, send(text, `${text}${i}`), V10))
+    const slow = ask('slow', 12)
+    await agent.reached(12)
+    const quick = await Promise.all(ask('quick', 30))
+    const again = await Promise.all(ask('quick', 30))
+    expect(again.map(textOf)).toEqual(quick.map(textOf))
+    expect(new Set(quick.map(textOf)).size).toBe(30)
+    go.resolve()
+    expect(new Set((await Promise.all(slow)).map(textOf)).size).toBe(12)
+    expect(agent.asked).toHaveLength(42)
+  })
+
+  test('once - a key of an earlier version has the same digest', () => {
+    const part = { text: 'a', metadata: { 10: 'x', 9: 'y', b: [{ d: 1, c: null }], a: 1.5 } }
+    const message = { role: 'ROLE_USER', parts: [part], messageId: 'm1' }
+    const params = { message, metadata: { z: 1, k: {} } }
+    const call = { body: encodeText('{}'), timeoutMs: undefined, protocol: nativeProtocol('1.0'), params }
+    expect(digestOfCall(call)).toBe('a42556fd62fadb87895dfc2ea57eff13268aaeed7b4db5cb9f4424e242d46470')
   })
 
   test('once - a request that certainly was not sent runs when it is repeated', async () => {
