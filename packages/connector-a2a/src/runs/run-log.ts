@@ -134,19 +134,28 @@ export class RunLog {
   }
 
   /**
-   * Removes a chunk that is not the run's first, and then records where the run begins now.
+   * Removes the chunks before one, and records first that the run begins with it now.
+   * @param known The first chunk that was not removed earlier
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async trim(run: string, number: number): Promise<void> {
-    if (number > 1) await this.#log.write(keyOf(run, number), undefined)
-    await this.#log.write(keyOf(run, 1), { body: NOTHING, tags: { from: String(number + 1) } })
+  async trim(run: string, before: number, known: number): Promise<void> {
+    await this.#log.write(keyOf(run, 1), { body: NOTHING, tags: { from: String(before) } })
+    for (let number = Math.max(2, known); number < before; number++) {
+      await this.#log.write(keyOf(run, number), undefined)
+    }
   }
 
   /** Returns the first chunk of a run that is kept; undefined if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
   async first(run: string): Promise<RunChunk | undefined> {
-    const entry = await this.#log.last(keyOf(run, 1))
-    const from = Number(entry?.tags['from'] ?? 1)
-    return from > 1 ? this.read(run, from) : entry && decodeChunk(entry)
+    for (let tried = 1; ;) {
+      const entry = await this.#log.last(keyOf(run, 1))
+      const from = Number(entry?.tags['from'] ?? 1)
+      if (from === 1) return entry && decodeChunk(entry)
+      const chunk = await this.read(run, from)
+      // It may have been removed between the two.
+      if (chunk !== undefined || from === tried) return chunk
+      tried = from
+    }
   }
 
   /**

@@ -64,8 +64,8 @@ export class RunReader implements FrameSource {
   /** The sequence of the last event that was read. */
   #sequence = 0
   #isReading = false
-  /** True if the log may have a chunk that is not in memory. */
-  #mayHaveMore: boolean
+  /** The number of the last chunk that the log may have. */
+  #known: number
   #live: RunChunk | undefined
   #frames: StreamFrame[] = []
   #written = 0
@@ -85,7 +85,7 @@ export class RunReader implements FrameSource {
     this.#maxEventBytes = limits.maxEventBytes + ESCAPED_BYTES
     this.#after = after ?? 0
     this.#next = this.#after === 0 ? 1 : undefined
-    this.#mayHaveMore = after !== undefined
+    this.#known = after === undefined ? 0 : Infinity
     this.#reader = this.#newReader()
   }
 
@@ -167,7 +167,7 @@ export class RunReader implements FrameSource {
 
   #abandoned(): void {
     // The last chunks may have been missed.
-    this.#mayHaveMore = true
+    this.#known = Infinity
     this.#readOn()
     this.#options.abandoned()
   }
@@ -176,22 +176,20 @@ export class RunReader implements FrameSource {
     if (this.#state !== 'open') return
     this.#lastHeard = performance.now()
     const frame = decodeFrame(message)
-    if (frame?.kind === 'heartbeat') {
-      if (frame.alive) this.#agentHeard = this.#lastHeard
-      if (frame.isLeft === true && this.#owner !== undefined) this.#abandoned()
-      if (this.#next !== undefined && frame.last < this.#next) return
-    }
-    const chunk = decodeChunk(message)
+    const beat = frame?.kind === 'heartbeat' ? frame : undefined
+    const chunk = beat === undefined ? decodeChunk(message) : undefined
+    if (beat?.alive === true) this.#agentHeard = this.#lastHeard
+    if (beat?.isLeft === true && this.#owner !== undefined) this.#abandoned()
     // A chunk that comes next need not be read from the log.
     if (chunk !== undefined && chunk.number === this.#next && !this.#isReading) this.#live = chunk
-    this.#mayHaveMore = true
+    this.#known = Math.max(this.#known, chunk?.number ?? beat?.last ?? 0)
     this.#readOn()
   }
 
   /** Reads the next chunk unless enough are read ahead. */
   #readOn(): void {
     if (this.#isReading || this.#state !== 'open' || this.#owner === undefined) return
-    if (!this.#mayHaveMore || this.#frames.length >= AHEAD) return
+    if (this.#known < (this.#next ?? 1) || this.#frames.length >= AHEAD) return
     const live = this.#live
     if (live !== undefined && live.number === this.#next) {
       this.#live = undefined
@@ -216,25 +214,24 @@ export class RunReader implements FrameSource {
   /** Reads one chunk of the log. */
   async #readNext(): Promise<void> {
     const { log, run } = this.#options
-    this.#mayHaveMore = false
+    const known = this.#known
+    // News that come meanwhile raise it.
+    this.#known = 0
     if (this.#next === undefined && !(await this.#findPlace())) return
     const number = this.#next ?? 1
     const chunk = await log.read(run, number)
-    if (chunk === undefined && number === 1) {
-      // The first ones may have been removed.
-      await this.#findPlace()
-      return
-    }
-    if (chunk === undefined || this.#next !== number) return
-    this.#mayHaveMore = true
-    this.#take(chunk)
+    // It and later ones may have been removed, because the caller reads slowly.
+    if (chunk !== undefined) this.#take(chunk)
+    else if (!(await this.#findPlace())) return
+    this.#known = Math.max(this.#known, known)
   }
 
   /** Finds the chunk with the first event that the reader does not have. Resolves with false if there is none yet. */
   async #findPlace(): Promise<boolean> {
     const { gap, log, placed, run } = this.#options
+    const isBeginning = this.#next === undefined
     // Its events that the reader has are read again, because a translation depends on them.
-    const found = await log.find(run, this.#after + 1)
+    const found = isBeginning ? await log.find(run, this.#after + 1) : undefined
     if (found !== undefined) {
       placed?.(true)
       this.#next = found.number
@@ -242,12 +239,12 @@ export class RunReader implements FrameSource {
       return true
     }
     const first = await log.first(run)
-    if (first === undefined) return false
-    placed?.(false)
-    const text = await gap({ from: this.#after + 1, to: first.first - 1 })
+    if (first === undefined || first.number <= (this.#next ?? 0)) return false
+    if (isBeginning) placed?.(false)
+    const text = await gap({ from: Math.max(this.#after, this.#sequence) + 1, to: first.first - 1 })
     this.#next = first.number
     this.#sequence = first.first - 1
-    this.#mayHaveMore = true
+    if (this.#isPartial) this.#startEvent()
     if (text === undefined) this.#owner?.onLost()
     else this.#addFrame(withId(text, this.#cursor(this.#sequence)), undefined)
     return true
@@ -256,8 +253,10 @@ export class RunReader implements FrameSource {
   #take(chunk: RunChunk): void {
     this.#next = chunk.number + 1
     this.#converter ??= this.#options.converter(chunk.wire)
+    // The beginning of its event was removed.
+    if (chunk.continues && !this.#isPartial) return
     // The node that wrote an event in parts was lost before the last.
-    if (this.#isPartial && !chunk.continues) this.#reader = this.#newReader()
+    if (this.#isPartial && !chunk.continues) this.#startEvent()
     this.#isPartial = chunk.more
     const { buffer, byteOffset, byteLength } = chunk.body
     const body = Buffer.from(buffer, byteOffset, byteLength)
@@ -283,6 +282,11 @@ export class RunReader implements FrameSource {
       } else this.#reader.feed(Buffer.from(`${event}\n\n`, 'latin1'))
       at = end + 2
     }
+  }
+
+  #startEvent(): void {
+    this.#isPartial = false
+    this.#reader = this.#newReader()
   }
 
   #newReader(): EventReader {

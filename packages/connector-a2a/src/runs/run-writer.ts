@@ -82,7 +82,9 @@ export class RunWriter implements StreamSink {
   #agentHeard = false
   readonly #kept: KeptChunk[] = []
   #keptBytes = 0
-  #trimming: Promise<unknown> = Promise.resolve()
+  #isTrimming = false
+  /** The first chunk that was not removed. */
+  #trimmed: number
   /** Called when everything that was pushed is written. */
   #waiters: (() => void)[] = []
 
@@ -91,6 +93,7 @@ export class RunWriter implements StreamSink {
     this.#options = options
     this.#wire = after?.wire
     this.#number = after?.number ?? 0
+    this.#trimmed = this.#number + 1
     this.#sequence = after === undefined ? 0 : lastEventOf(after)
     this.#nextBeat = firstMoment(performance.now(), heartbeatMs)
   }
@@ -340,13 +343,22 @@ export class RunWriter implements StreamSink {
   #keep(chunk: KeptChunk): void {
     this.#kept.push(chunk)
     this.#keptBytes += chunk.bytes
-    const { log, run } = this.#options
     for (let [oldest] = this.#kept; oldest !== undefined && this.#kept.length > 1; [oldest] = this.#kept) {
       if (this.#keptBytes <= MAX_BYTES && this.#sequence - oldest.first < MAX_EVENTS) break
       this.#kept.shift()
       this.#keptBytes -= oldest.bytes
-      // Retention removes what stays.
-      this.#trimming = this.#trimming.then(() => log.trim(run, oldest.number)).catch(() => {})
     }
+    if (!this.#isTrimming) void this.#trim()
+  }
+
+  /** Removes the chunks that are not kept. Retention removes those for which it fails. */
+  async #trim(): Promise<void> {
+    const { log, run } = this.#options
+    this.#isTrimming = true
+    for (let first = this.#kept[0]?.number ?? 0; first > this.#trimmed; first = this.#kept[0]?.number ?? 0) {
+      await log.trim(run, first, this.#trimmed).catch(() => {})
+      this.#trimmed = first
+    }
+    this.#isTrimming = false
   }
 }
