@@ -16,7 +16,7 @@ export type {
 export type { KeyedOutcome, LeaseOutcome, ReplayOutcome, RunCounts } from './operators/run-counts.ts'
 export type { RunEvent, RunEventKind, RunEvents, RunEventsOptions } from './operators/run-events.ts'
 export type { OpenAgentStreams, OpenStreamStatus } from './stream/open-streams.ts'
-export type { PushSubscriptions } from './push/push-subscriptions.ts'
+export type { PushSubscriptions } from './push/push-configurations.ts'
 export type { StreamEvent } from './stream/recent-events.ts'
 export type { StreamLimits } from './stream/limits.ts'
 export type { AnswerFormat, WireRequest } from './requests/agent-query.ts'

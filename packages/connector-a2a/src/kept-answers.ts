@@ -51,8 +51,7 @@ export class KeptAnswers {
       this.push = opened.push
       this.inboxes = inboxes
       this.inbox = this.counters.countLeases(inboxes.forRoutes)
-      const maxEventBytes = options.agentMaxResponseBytes
-      this.operatorInboxes = agentInboxes({ ...parts, log, inbox: () => inboxes.inbox, maxEventBytes })
+      this.operatorInboxes = agentInboxes({ ...parts, log, inbox: () => inboxes.inbox })
     }
     this.directory = gatewayDirectory(registry, requests, { logged: this.calls, inbox: this.inbox })
   }
@@ -76,11 +75,11 @@ function openLog(parts: KeptAnswersParts, options: ResolvedA2aOptions, counters:
   const idleMs = options.maxSseIdleSeconds * 1000
   const log = new RunLog(system, { maxAgeMs: keepMs, maxBytes }, (chunk) => counters.appended(chunk))
   const runs = new Runs({ ...parts, log, shared, keepMs, max, maxPerCaller, idleMs, counters })
-  const tasks = new LoggedTasks(log, records, maxEventBytes)
+  const tasks = new LoggedTasks(log, records)
   const timeoutMs = requests.defaultTimeoutMs
   const isLeft = (run: string): boolean => runs.isLeft(run)
   const { silenceMs } = resolveLimits(streamLimits)
-  const pushing = push && { ...parts, log, push, isolation: options.taskIsolation, silenceMs, maxEventBytes }
+  const pushing = push && { ...parts, log, push, isolation: options.taskIsolation, silenceMs }
   return {
     log,
     runs,

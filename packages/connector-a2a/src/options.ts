@@ -11,7 +11,7 @@ import { AgentAddressPolicy } from '@signalbox/registry'
 
 import type { CardKeys } from './cards/card-keys.ts'
 import type { AgentRequests } from './requests/agent-requests.ts'
-import type { PushSubscriptions } from './push/push-subscriptions.ts'
+import type { PushSubscriptions } from './push/push-configurations.ts'
 import type { StreamLimits } from './stream/limits.ts'
 
 /** One finished request to an agent. */

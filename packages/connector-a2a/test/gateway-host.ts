@@ -56,14 +56,17 @@ export interface GatewayHost {
 export interface HostOptions extends A2aConnectorOptions {
   readonly timeouts?: AgentTimeouts
   readonly authorization?: Authorization
+  /** Wraps the engine. @default the engine itself */
+  readonly engine?: (engine: Engine) => Engine
 }
 
 /** Who registers the agents of these tests. */
 const OWNER = { clientId: 'owner' }
 
 /** A gateway that is gone when the test is over. */
-export async function openGateway({ timeouts, authorization, ...options }: HostOptions = {}): Promise<GatewayHost> {
-  const engine = await openEmbeddedEngine({ path: testFolder() })
+export async function openGateway(given: HostOptions = {}): Promise<GatewayHost> {
+  const { timeouts, authorization, engine: wrapped = (one: Engine): Engine => one, ...options } = given
+  const engine = wrapped(await openEmbeddedEngine({ path: testFolder() }))
   const { broker, system } = createBroker(engine, authorization === undefined ? {} : { authorization })
   const registry = await openRegistry(system, {})
   const requests = new AgentRequests(system, timeouts ?? { defaultTimeoutMs: 30_000, maxTimeoutMs: 60_000 })

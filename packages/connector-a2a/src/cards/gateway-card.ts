@@ -201,13 +201,10 @@ function agentAddress({ base, agentId }: InterfacePlace): string {
 function interfacesV10(place: InterfacePlace, tenants: readonly string[], native: boolean): readonly JsonObject[] {
   const url = agentAddress(place)
   const shapes = tenants.length === 0 ? [{}] : tenants.map((tenant) => ({ tenant }))
-  return shapes.flatMap((tenant) => {
-    const shared = { ...tenant, protocolVersion: '1.0' }
-    return [
-      { url, protocolBinding: 'JSONRPC', ...shared },
-      ...(native ? [{ url, protocolBinding: 'HTTP+JSON', ...shared }] : []),
-    ]
-  })
+  const bindings = native ? ['JSONRPC', 'HTTP+JSON'] : ['JSONRPC']
+  return shapes.flatMap((tenant) =>
+    bindings.map((protocolBinding) => ({ url, protocolBinding, ...tenant, protocolVersion: '1.0' })),
+  )
 }
 
 /**

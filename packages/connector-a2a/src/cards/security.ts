@@ -69,15 +69,15 @@ export function securityWithAgents(bearer: boolean, card: JsonObject): CardSecur
     const header = { name: 'X-Agent-Authorization', description }
     schemes.set(FOR_AGENT, schemeOf('apiKey', { location: 'header', ...header }, { in: 'header', ...header }))
   }
-  const requirements = requirementsOf(card, agents).map((alternative) => [
-    ...own.requirements.flat(),
-    ...alternative.map(([name, scopes]) => {
-      const type = agents.get(name)?.type
-      return type !== undefined && IN_AUTHORIZATION.has(type)
-        ? ([FOR_AGENT, []] as const)
-        : ([renamed(name), scopes] as const)
-    }),
-  ])
+  const ofGateway = own.requirements.flat()
+  const requirements = requirementsOf(card, agents).map((alternative) =>
+    ofGateway.concat(
+      alternative.map(([name, scopes]) => {
+        const type = agents.get(name)?.type
+        return type !== undefined && IN_AUTHORIZATION.has(type) ? [FOR_AGENT, []] : [renamed(name), scopes]
+      }),
+    ),
+  )
   return { schemes, requirements: requirements.length === 0 ? own.requirements : requirements }
 }
 

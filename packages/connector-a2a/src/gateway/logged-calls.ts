@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
-import { BrokerError, decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import { BrokerError, isBrokerError } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { agentOptions } from '@signalbox/registry'
 
@@ -11,26 +11,29 @@ import { NativeError } from '../native/errors.ts'
 import type { AgentLookup } from '../options.ts'
 import type { LoggedRequest } from '../requests/agent-query.ts'
 import type { AgentReply, ParkedReply } from '../requests/agent-reply.ts'
+import { NO_ANSWER, wholeReply } from '../requests/agent-reply.ts'
 import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
 import type { RunCounters } from '../operators/run-counts.ts'
+import { lastEventOf } from '../runs/chunks.ts'
 import { FoldedTask, foldRun } from '../runs/folded-task.ts'
 import { withGap } from '../runs/logged-events.ts'
 import type { RunChunk, RunCursor, RunLog } from '../runs/run-log.ts'
 import { newRun, parseCursor } from '../runs/run-log.ts'
+import { runChunks } from '../runs/run-chunks.ts'
 import type { MissingEvents } from '../runs/run-reader.ts'
 import { RunReader } from '../runs/run-reader.ts'
+import { RunResults } from '../runs/run-results.ts'
 import type { OpenedStream } from '../stream/caller-stream.ts'
 import { CallerStream } from '../stream/caller-stream.ts'
 import type { EventConverter } from '../stream/events.ts'
 import { ownFailures } from '../stream/events.ts'
 import type { ResolvedStreamLimits, StreamLimits } from '../stream/limits.ts'
 import { resolveLimits } from '../stream/limits.ts'
-import { decodeFrame, streamChannel } from '../stream/link/messages.ts'
 import { NativeEvents, REST_EVENTS, rpcEvents } from '../stream/native-events.ts'
 import { OwnEvents } from '../stream/own-events.ts'
 import { translateReply } from '../subscriber/wire/translate.ts'
 import type { WireVersion } from '../wire/index.ts'
-import { isObject, METHODS, parseForTranslation, translateError, translateResult } from '../wire/index.ts'
+import { isObject, METHODS, parsedJson, requestTo, translateError, translateResult } from '../wire/index.ts'
 import type { Call } from './call.ts'
 import { returnsAtOnce } from './call.ts'
 import { cursorIn, cursorInvalid, digestOfCall, keyIn, messageIdOf } from './repeated-calls.ts'
@@ -119,7 +122,7 @@ export class LoggedCalls {
         if (error instanceof NativeError) this.#parts.counters.replays.refused++
         throw error
       })
-      return { answer: await this.#follow(cursor, logged), replayed: true, run: cursor.run }
+      return { answer: await this.#follow(cursor, logged, false), replayed: true, run: cursor.run }
     }
     // Opened before the request, so that no event is missed.
     const reader = await this.#reader(log.run, undefined, logged)
@@ -132,8 +135,8 @@ export class LoggedCalls {
       }
       await reader.close()
       if (earlier === undefined) return { answer: { refused: reply }, replayed: false, run: log.run }
-      const shown = reply.parked === 'snapshot' ? await this.#task(earlier.run) : undefined
-      const answer = await this.#follow(earlier, logged, shown)
+      const shown = reply.parked === 'snapshot' ? (await foldRun(this.#parts.log, earlier.run)).folded.task : undefined
+      const answer = await this.#follow(earlier, logged, reply.parked !== undefined, shown)
       return { answer, replayed: reply.repeated === true, run: earlier.run }
     } catch (error) {
       await reader.close()
@@ -145,16 +148,21 @@ export class LoggedCalls {
    * Reads a run from an event on, as soon as it has an answer.
    * @param shown The task as it is after that event, to begin with. @default the events alone
    */
-  async #follow({ run, sequence }: RunCursor, logged: LoggedCall, shown?: JsonObject): Promise<Opened> {
+  async #follow(
+    { run, sequence }: RunCursor,
+    logged: LoggedCall,
+    isParked: boolean,
+    shown?: JsonObject,
+  ): Promise<Opened> {
     const { call } = logged
-    const first = await this.#firstChunk(run, logged)
+    const first = await this.#firstChunk(run, logged, isParked)
     if (first.reply !== undefined && (call.protocol.wire?.answer ?? 'events') !== 'events') {
       return { refused: this.#translated(first, call) }
     }
     if (first.reply?.failure !== undefined) return { refused: first.reply }
     const reader = await this.#reader(run, sequence, logged)
     if (shown !== undefined) reader.begin(eventText(call, run, '1.0', { task: shown }) ?? '')
-    return { stream: this.#stream(randomUUID(), run, reader, call), opened: OPENED }
+    return { stream: this.#stream(randomUUID(), run, reader, call), opened: NO_ANSWER }
   }
 
   #stream(id: string, run: string, reader: RunReader, { id: requestId, protocol }: Call): CallerStream {
@@ -193,19 +201,13 @@ export class LoggedCalls {
     const taskId = (await this.#parts.log.first(run))?.taskId
     if (taskId === undefined) return undefined
     const version = versionOf(call)
-    const { names } = METHODS.get
-    const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names[version], params: { id: taskId } }))
     const wire = { version, answer: 'native' } as const
-    const reply = await this.#parts.requests.request(agentId, body, { caller: request.caller, wire })
-    const answer = parsed(reply.body)
+    const asked = requestTo(METHODS.get, version, { id: taskId })
+    const reply = await this.#parts.requests.request(agentId, asked, { caller: request.caller, wire })
+    const answer = parsedJson(reply.body)
     const task = isObject(answer) ? answer['result'] : undefined
     if (!isObject(task)) return undefined
     return eventText(call, run, version, withGap(version === '1.0' ? { task } : task, missing))
-  }
-
-  async #task(run: string): Promise<JsonObject | undefined> {
-    const { folded } = await foldRun(this.#parts.log, run, this.#limits.maxEventBytes)
-    return folded.task
   }
 
   /** Waits for the answer of an earlier request, or of one that is parked. */
@@ -215,78 +217,50 @@ export class LoggedCalls {
     parked: ParkedReply | undefined,
   ): Promise<AgentReply> {
     const { call } = logged
-    const folded = new FoldedTask(this.#limits.maxEventBytes)
+    const results = new RunResults()
+    const folded = new FoldedTask()
     const atOnce = parked === 'at_once' || returnsAtOnce(call)
-    let last: RunChunk | undefined
     try {
-      last = await this.#chunks(run, logged, (chunk) => {
-        if (chunk.reply !== undefined) return true
-        folded.add(chunk)
-        if (chunk.end) return true
-        return chunk.first > sequence && (folded.phase !== 'open' || (atOnce && folded.task !== undefined))
-      })
+      for await (const chunk of this.#chunks(run, logged, parked !== undefined)) {
+        if (chunk.reply !== undefined) return this.#translated(chunk, call)
+        for (const result of results.read(chunk)) folded.add(result)
+        if (chunk.first > sequence && (folded.phase !== 'open' || (atOnce && folded.task !== undefined))) break
+      }
     } catch (error) {
       // The request stays parked: its caller can read the task later.
       if (parked === undefined || !isBrokerError(error, 'REQUEST_TIMEOUT')) throw error
     }
-    if (last?.reply !== undefined) return this.#translated(last, call)
     const version = versionOf(call)
     const { error, result } = folded
-    if (error !== undefined) return answered({ error: translateError('1.0', version, error) })
-    if (result === undefined) return { ...OPENED, executed: false, failure: 'unknown', error: NO_ANSWER }
-    return answered({ result: translateResult(METHODS.send, '1.0', version, result) })
+    if (error !== undefined) return wholeReply({ error: translateError('1.0', version, error) })
+    if (result === undefined) return { ...NO_ANSWER, executed: false, failure: 'unknown', error: NO_RESULT }
+    return wholeReply({ result: translateResult(METHODS.send, '1.0', version, result) })
   }
 
-  #firstChunk(run: string, logged: LoggedCall): Promise<RunChunk> {
-    return this.#chunks(run, logged, () => true)
+  async #firstChunk(run: string, logged: LoggedCall, isParked: boolean): Promise<RunChunk> {
+    for await (const chunk of this.#chunks(run, logged, isParked)) return chunk
+    throw new TypeError('a run that was followed has no chunk')
   }
 
   /**
-   * Reads the chunks of a run, also those that are still to be written, until `each` returns true. Resolves with the
-   * last one.
+   * Returns the chunks of a run, also those that are still to be written.
+   * @throws BrokerError REQUEST_TIMEOUT
    */
-  async #chunks(run: string, logged: LoggedCall, each: (chunk: RunChunk) => boolean): Promise<RunChunk> {
-    const { system, log, requests } = this.#parts
-    const { request } = logged
-    const deadline = performance.now() + requests.timeoutMs(request.timeoutMs)
-    let news = Promise.withResolvers<void>()
-    let heard = performance.now()
-    let isLeft = this.#parts.isLeft(run)
-    const wake = (): void => {
-      news.resolve()
-      news = Promise.withResolvers()
-    }
-    const subscription = await system.events.subscribe(streamChannel(run), {}, (message) => {
-      heard = performance.now()
-      const frame = decodeFrame(message)
-      isLeft ||= frame?.kind === 'heartbeat' && frame.isLeft === true
-      wake()
-    })
-    const { signal } = request
-    signal?.addEventListener('abort', wake, { once: true })
-    const ticks = setInterval(wake, POLL_MS)
+  async *#chunks(run: string, { agentId, request }: LoggedCall, isParked: boolean): AsyncGenerator<RunChunk> {
+    const { caller, signal } = request
+    const { account = `client:${caller.clientId}`, clientId } = caller
+    const late = AbortSignal.timeout(Math.ceil(this.#parts.requests.timeoutMs(request.timeoutMs)))
+    const ends = signal === undefined ? late : AbortSignal.any([signal, late])
+    // A lessee writes a run that is parked.
+    const isLeft = !isParked && this.#parts.isLeft(run)
+    const parts = { ...this.#parts, silenceMs: this.#limits.silenceMs }
     try {
-      for (let number = 0; ;) {
-        const { promise } = news
-        const chunk = number === 0 ? await log.first(run) : await log.read(run, number)
-        if (chunk !== undefined) {
-          if (each(chunk)) return chunk
-          number = chunk.number + 1
-          continue
-        }
-        signal?.throwIfAborted()
-        if (performance.now() >= deadline) throw new BrokerError('REQUEST_TIMEOUT', 'the answer did not come in time')
-        if (isLeft || performance.now() - heard >= this.#limits.silenceMs) {
-          isLeft = false
-          heard = performance.now()
-          this.#resume(run, logged)
-        }
-        await promise
+      yield* runChunks(parts, { run, agentId, clientId, account, isExpected: true, isLeft }, ends)
+    } catch (error) {
+      if (late.aborted && signal?.aborted !== true) {
+        throw new BrokerError('REQUEST_TIMEOUT', 'the answer did not come in time')
       }
-    } finally {
-      clearInterval(ticks)
-      signal?.removeEventListener('abort', wake)
-      await subscription.close()
+      throw error
     }
   }
 
@@ -299,30 +273,22 @@ export class LoggedCalls {
     if (last === undefined || !isOwn || !isOfTask) throw cursorInvalid('it names no event of this task')
     const found = await this.#parts.log.find(cursor.run, cursor.sequence)
     if (cursor.sequence === 0 || found === undefined || found.number < last.number) return
-    if (!hasEvent(last, cursor.sequence)) throw cursorInvalid('it is ahead of the task')
+    const end = last.reply === undefined ? lastEventOf(last) : last.first
+    if (cursor.sequence > end) throw cursorInvalid('it is ahead of the task')
   }
 
   /** Returns the answer in a chunk in the caller's version of A2A. */
-  #translated({ reply = OPENED, wire }: RunChunk, call: Call): AgentReply {
+  #translated({ reply = NO_ANSWER, wire }: RunChunk, call: Call): AgentReply {
     const to = call.protocol.wire === undefined ? undefined : versionOf(call)
     const method = call.operation === 'stream' ? METHODS.stream : METHODS.send
     return wire === undefined || to === undefined || wire === to ? reply : translateReply(reply, method, wire, to)
   }
 }
 
-/** The time after which a run is looked at without any news of it, in ms. */
-const POLL_MS = 1_000
-
-const NO_BODY = new Uint8Array(0)
-const OPENED: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
-const NO_ANSWER = 'the request ran, and its events have no answer for this call; repeat it as a stream'
+const NO_RESULT = 'the request ran, and its events have no answer for this call; repeat it as a stream'
 
 function isOpened({ failure, status, whole }: AgentReply): boolean {
   return failure === undefined && whole !== true && status >= 200 && status < 300
-}
-
-function answered(content: { readonly result: unknown } | { readonly error: unknown }): AgentReply {
-  return { ...OPENED, body: encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, ...content })), whole: true }
 }
 
 function versionOf({ protocol }: Call): WireVersion {
@@ -345,19 +311,4 @@ function eventText(call: Call, run: string, wire: WireVersion, result: unknown):
 /** Returns the event after which the answer begins that a reply refers to; undefined for a reply that is the answer. */
 function cursorOf({ follow }: AgentReply): RunCursor | undefined {
   return follow === undefined ? undefined : parseCursor(follow)
-}
-
-/** Returns true if a chunk, the last of its run, has an event with this sequence. */
-function hasEvent({ body, first, reply }: RunChunk, sequence: number): boolean {
-  if (reply !== undefined) return sequence <= first
-  const text = decodeText(body) ?? ''
-  return sequence < first + text.split('\n\n').length - 1
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return parseForTranslation(decodeText(body) ?? '')
-  } catch {
-    return undefined
-  }
 }

@@ -4,7 +4,7 @@ import type { ServerSentEvent } from '../stream/event-reader.ts'
 import type { ClientText, EventConverter } from '../stream/events.ts'
 import { fromBytes } from '../stream/native-events.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
-import { isObject, parseForTranslation, StreamTranslation, UntranslatableError } from '../wire/index.ts'
+import { isObject, parsedJson, StreamTranslation, UntranslatableError } from '../wire/index.ts'
 
 /** Collects the results of an agent, in A2A 1.0. */
 export class AgentAnswers {
@@ -41,7 +41,7 @@ export class AgentAnswers {
 
   /** Adds the text of a JSON-RPC response. */
   add(text: string): void {
-    const response = parsed(text)
+    const response = parsedJson(text)
     if (!isObject(response)) return
     const { error, result } = response
     if (isObject(error)) this.error = String(error['message'])
@@ -67,14 +67,6 @@ export class AgentAnswers {
 }
 
 const IS_TASK: ReadonlySet<string> = new Set(['get', 'cancel'])
-
-function parsed(text: string): unknown {
-  try {
-    return parseForTranslation(text)
-  } catch {
-    return undefined
-  }
-}
 
 /** Returns the id of the task in a result; undefined if it names none. */
 export function taskIn({ artifactUpdate, statusUpdate, task }: JsonObject): string | undefined {

@@ -29,7 +29,6 @@ export interface InboxAnswersOptions {
   readonly log: RunLog
   readonly runs: Runs
   readonly tasks: LoggedTasks
-  readonly maxEventBytes: number
 }
 
 /** A request, parsed, with its params in A2A 1.0. */
@@ -266,7 +265,7 @@ export class InboxAnswers {
   }
 
   #fold(run: string): ReturnType<typeof foldRun> {
-    return foldRun(this.#options.log, run, this.#options.maxEventBytes)
+    return foldRun(this.#options.log, run)
   }
 
   /** Returns a task that the caller may read. @throws NativeError TASK_NOT_FOUND */

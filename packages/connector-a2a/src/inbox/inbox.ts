@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 
 import type { BrokerHandle, QueueDelivery, WorkerPool } from '@signalbox/broker-core'
-import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import type {
   AgentCard,
@@ -19,7 +19,7 @@ import { HEADER_TAG } from '../requests/agent-query.ts'
 import { lastEventOf } from '../runs/chunks.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
-import { isObject, parseForTranslation } from '../wire/index.ts'
+import { isObject, parsedJson } from '../wire/index.ts'
 import { assertBounded, assertStates, completeEvents } from './inbox-events.ts'
 import type { ParkedIndex } from './parked-index.ts'
 import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-run.ts'
@@ -190,7 +190,7 @@ export class Inbox implements AgentInbox {
   async #lease(agentId: string, { message, receipt }: QueueDelivery, leaseMs: number): Promise<InboxItem | undefined> {
     const { body, expiresAt, receiveCount: attempt, tags } = message
     const { run = '', item = '', context: contextId = '', caller: callerId = '', after } = tags
-    const content = parsed(body)
+    const content = parsedJson(body)
     const { request, task } = isObject(content) ? content : {}
     if (!isObject(request) || !isObject(task)) return this.#drop(receipt)
     const lease = leaseOf(receipt)
@@ -435,14 +435,6 @@ function leaseLost(): InboxError {
 function headersOf(tags: Readonly<Record<string, string>>): Record<string, string> {
   const names = Object.keys(tags).filter((tag) => tag.startsWith(HEADER_TAG))
   return Object.fromEntries(names.map((tag) => [tag.slice(HEADER_TAG.length), tags[tag] ?? '']))
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return parseForTranslation(decodeText(body) ?? '')
-  } catch {
-    return undefined
-  }
 }
 
 /** Returns true for an error of a queue that takes no further message. */

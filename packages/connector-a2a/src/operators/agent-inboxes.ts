@@ -77,7 +77,6 @@ export interface AgentInboxesParts {
   readonly records: TaskRecords
   /** Returns the inboxes, and opens them first. */
   readonly inbox: () => Inbox
-  readonly maxEventBytes: number
 }
 
 /** The reason of tasks that operators cancel, for their callers. */
@@ -85,7 +84,7 @@ const CANCELED = 'an operator has canceled it'
 
 /** Returns the inboxes as operators use them. */
 export function agentInboxes(parts: AgentInboxesParts): AgentInboxes {
-  const { registry, log, records, inbox, maxEventBytes } = parts
+  const { registry, log, records, inbox } = parts
   const cardOf = (agentId: string): AgentCard | undefined => {
     const card = registry.get(agentId)
     return card !== undefined && isParkable(card) ? card : undefined
@@ -122,7 +121,7 @@ export function agentInboxes(parts: AgentInboxesParts): AgentInboxes {
     },
     async events(agentId, taskId, options) {
       const run = await runOf(agentId, taskId)
-      return run === undefined ? undefined : readRunEvents(log, run, options, maxEventBytes)
+      return run === undefined ? undefined : readRunEvents(log, run, options)
     },
     phases() {
       const counts = { stored: 0, delivered: 0, working: 0, waiting: 0 }

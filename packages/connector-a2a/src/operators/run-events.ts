@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { ServerSentEvent } from '../stream/event-reader.ts'
 import { EventReader } from '../stream/event-reader.ts'
 import { fromBytes } from '../stream/native-events.ts'
-import { isObject, memberOf, parseForTranslation } from '../wire/index.ts'
+import { isObject, memberOf, parsedJson } from '../wire/index.ts'
 import { LOG_ENDS } from '../runs/logged-events.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import type { RunChunk, RunLog } from '../runs/run-log.ts'
@@ -58,18 +58,16 @@ const MAX_PARSED = 262_144
 
 /**
  * Reads events of a run from its log. Resolves with undefined for an unknown run.
- * @param maxEventBytes The largest event, in bytes
  * @throws BrokerError ENGINE_UNAVAILABLE
  */
 export async function readRunEvents(
   log: RunLog,
   run: string,
   { from = 1, limit, maxPayloadBytes }: RunEventsOptions,
-  maxEventBytes: number,
 ): Promise<RunEvents | undefined> {
   const first = await log.first(run)
   if (first === undefined) return undefined
-  const page = new EventPage(from, limit, maxPayloadBytes, maxEventBytes)
+  const page = new EventPage(from, limit, maxPayloadBytes)
   let last: RunChunk = first
   // Events before the first one that is kept were removed.
   let chunk = from <= first.first ? first : await log.find(run, from)
@@ -101,11 +99,11 @@ class EventPage {
   #bytes = 0
   #at = 0
 
-  constructor(from: number, limit: number, maxPayloadBytes: number, maxEventBytes: number) {
+  constructor(from: number, limit: number, maxPayloadBytes: number) {
     this.#from = from
     this.#limit = limit
     this.#maxPayloadBytes = maxPayloadBytes
-    this.#reader = new EventReader(maxEventBytes, (event) => this.#onEvent(event))
+    this.#reader = new EventReader(Infinity, (event) => this.#onEvent(event))
   }
 
   get isFull(): boolean {
@@ -172,7 +170,7 @@ const ENDS: ReadonlyMap<string | undefined, RunEventKind> = new Map([
 function readKind({ data, event }: ServerSentEvent): Pick<RunEvent, 'kind' | 'state'> {
   const end = ENDS.get(event)
   if (end !== undefined) return { kind: end }
-  const response = data.length > MAX_PARSED ? undefined : parsed(data)
+  const response = data.length > MAX_PARSED ? undefined : parsedJson(fromBytes(data))
   if (!isObject(response)) return { kind: 'other' }
   if (isObject(response['error'])) return { kind: 'error' }
   const { result } = response
@@ -193,11 +191,3 @@ function stateIn({ status }: { readonly [member: string]: unknown }): string | u
 
 /** The states of A2A are shorter. */
 const MAX_STATE = 64
-
-function parsed(data: string): unknown {
-  try {
-    return parseForTranslation(fromBytes(data))
-  } catch {
-    return undefined
-  }
-}

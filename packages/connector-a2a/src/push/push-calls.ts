@@ -1,8 +1,6 @@
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import type { NewWebhookSubscription, WebhookSubscription } from '@signalbox/broker-core/ports'
-import { isWebhookFailure, RUN_SOURCE } from '@signalbox/broker-core/ports'
 import type { ConnectionCaller, JsonObject } from '@signalbox/http-kit'
-import { hasRole, JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
+import { hasRole, JSON_RPC_CODES } from '@signalbox/http-kit'
 import type { AgentCard } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
@@ -10,9 +8,11 @@ import type { Call } from '../gateway/call.ts'
 import { A2A_CODES, NativeError } from '../native/errors.ts'
 import type { AgentLookup, ResolvedA2aOptions } from '../options.ts'
 import type { AgentReply } from '../requests/agent-reply.ts'
+import { wholeReply } from '../requests/agent-reply.ts'
 import type { AgentRequests } from '../requests/agent-requests.ts'
 import { lastEventOf } from '../runs/chunks.ts'
 import { foldRun } from '../runs/folded-task.ts'
+import { runChunks } from '../runs/run-chunks.ts'
 import type { RunChunk } from '../runs/run-log.ts'
 import { seenTask } from '../runs/seen-task.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
@@ -21,26 +21,18 @@ import {
   isObject,
   memberOf,
   METHODS,
+  parsedJson,
   parseForTranslation,
+  requestTo,
   translateRequest,
   translateResult,
 } from '../wire/index.ts'
-import type { PushConfig, PushNotes } from './push-config.ts'
-import {
-  channelOf,
-  readConfigId,
-  readNotes,
-  readPushConfig,
-  readTaskId,
-  secretsOf,
-  signingSecret,
-  subscriptionId,
-} from './push-config.ts'
-import { PUSH_FORMAT } from './push-format.ts'
-import type { PushSubscriptions } from './push-subscriptions.ts'
-import { runChunks } from './run-chunks.ts'
+import type { PushConfig } from './push-config.ts'
+import { channelOf, readConfigId, readPushConfig, readTaskId, subscriptionId } from './push-config.ts'
+import type { PushSubscriptions } from './push-configurations.ts'
+import { PushConfigurations, RETRY_SECONDS, shown } from './push-configurations.ts'
 import type { RunSourceParts } from './run-source.ts'
-import { MAX_PER_CALLER, MAX_PER_TASK, positionText, RunSource } from './run-source.ts'
+import { positionText, RunSource } from './run-source.ts'
 
 export interface PushCallsParts extends RunSourceParts {
   readonly push: PushSubscriptions
@@ -75,17 +67,16 @@ interface VisibleTask {
   readonly run: string | undefined
 }
 
-/** The time after which a configuration ends whose task does not, in ms. */
-const KEEP_MS = 30 * 86_400_000
-
 /** Push notifications of the agents whose answers are kept: the gateway answers the calls about them. */
 export class PushCalls {
   readonly #parts: PushCallsParts
+  readonly #configurations: PushConfigurations
   readonly #closed = new AbortController()
   readonly #unregister: () => void
 
   constructor(parts: PushCallsParts) {
     this.#parts = parts
+    this.#configurations = new PushConfigurations(parts.push)
     this.#unregister = parts.push.registerSource(new RunSource(parts))
   }
 
@@ -98,7 +89,7 @@ export class PushCalls {
     const version = versionOf(call)
     const params = translateRequest(method, version, '1.0', call.params) ?? {}
     const result = await this.#configs(method, params, { card, caller, version })
-    return answered(translateResult(method, '1.0', version, result))
+    return wholeReply({ result: translateResult(method, '1.0', version, result) })
   }
 
   /**
@@ -120,7 +111,7 @@ export class PushCalls {
     const named = memberOf(message, 'taskId')
     const taskId = typeof named === 'string' ? named : ''
     // A new task has no configurations yet.
-    await refusals(() => this.#parts.push.check(this.#subscription(agentId, taskId, config, caller)))
+    await this.#configurations.check(agentId, taskId, config, caller)
     // All turns of a task in an inbox are one run.
     const last = taskId === '' ? undefined : await this.#parts.log.last(taskId)
     const begun: BegunConfig = { agentId, config, caller, before: last === undefined ? 0 : lastEventOf(last) }
@@ -165,7 +156,7 @@ export class PushCalls {
     replayed: boolean,
   ): Promise<boolean> {
     const { push, records } = this.#parts
-    const taskId = chunk.taskId ?? (chunk.reply && seenTask(parsed(chunk.reply.body))?.taskId)
+    const taskId = chunk.taskId ?? (chunk.reply && seenTask(parsedJson(chunk.reply.body))?.taskId)
     if (taskId === undefined) return false
     const id = subscriptionId(agentId, taskId, config.id ?? taskId)
     const known = await push.find(id)
@@ -174,13 +165,12 @@ export class PushCalls {
     // Without isolation, a plain answer leaves no record of the task.
     if (run !== taskId) await records.add(agentId, taskId, chunk.callerId, run)
     const sequence = run === taskId ? before : 0
-    await this.#put(agentId, taskId, config, caller, positionText({ run, sequence }))
+    await this.#configurations.put(agentId, taskId, config, caller, positionText({ run, sequence }))
     return true
   }
 
   async #isOver(run: string): Promise<boolean> {
-    const { folded } = await foldRun(this.#parts.log, run, this.#parts.maxEventBytes)
-    return folded.phase === 'over'
+    return (await foldRun(this.#parts.log, run)).folded.phase === 'over'
   }
 
   async #configs(
@@ -200,7 +190,7 @@ export class PushCalls {
     const { run } = await this.#task(card, taskId, caller, reads)
     if (config !== undefined) {
       const position = await this.#now(run)
-      const created = await this.#put(agentId, taskId, config, caller, position)
+      const created = await this.#configurations.put(agentId, taskId, config, caller, position)
       const { credentials, scheme, token } = config
       return {
         ...shown(created),
@@ -217,17 +207,8 @@ export class PushCalls {
       const which = configId === undefined ? '' : ` ${configId}`
       throw notFound(`the task ${taskId} has no push notification configuration${which}`)
     }
-    if (found !== undefined) await this.#delete(found)
+    if (found !== undefined) await this.#configurations.delete(found)
     return {}
-  }
-
-  /** Deletes a configuration that may have ended meanwhile. */
-  async #delete({ id, owner }: WebhookSubscription): Promise<void> {
-    try {
-      await this.#parts.push.delete(id, owner)
-    } catch (error) {
-      if (!isWebhookFailure(error) || error.code !== 'SUBSCRIPTION_UNKNOWN') throw refusal(error)
-    }
   }
 
   /** Returns a task that the caller may use. @throws JsonRpcError TASK_NOT_FOUND */
@@ -256,12 +237,11 @@ export class PushCalls {
     const isOthers = callerId === undefined ? isolation === 'strict' : callerId !== clientId
     if (isIsolated && !mayReadAll && isOthers) throw unknown
     // The agent knows whether there is such a task.
-    const { names } = METHODS.get
-    const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names['1.0'], params: { id: taskId } }))
+    const body = requestTo(METHODS.get, '1.0', { id: taskId })
     const wire = { version: '1.0', answer: 'native' } as const
     const caller = { clientId, account, roles }
     const reply = await requests.request(agentId, body, { caller, wire })
-    const answer = reply.failure === undefined ? parsed(reply.body) : undefined
+    const answer = reply.failure === undefined ? parsedJson(reply.body) : undefined
     const { error, result } = isObject(answer) ? answer : {}
     if (isObject(result)) return { run: undefined }
     if (isObject(error) && error['code'] === A2A_CODES.TASK_NOT_FOUND) throw unknown
@@ -276,50 +256,11 @@ export class PushCalls {
   /** Returns the position after the events of a task until now; before the last one if the task is over. */
   async #now(run: string | undefined): Promise<string | undefined> {
     if (run === undefined) return undefined
-    const { folded, last } = await foldRun(this.#parts.log, run, this.#parts.maxEventBytes)
+    const { folded, last } = await foldRun(this.#parts.log, run)
     if (last === undefined) return undefined
     // The end of a stream follows the last event of the task.
     const end = last.reply === undefined ? lastEventOf(last) : last.first
     return positionText({ run, sequence: folded.phase === 'over' ? Math.max(0, end - 2) : end })
-  }
-
-  /** Creates a configuration, in place of one with its id. @throws JsonRpcError */
-  async #put(
-    agentId: string,
-    taskId: string,
-    config: PushConfig,
-    caller: ConnectionCaller,
-    position: string | undefined,
-  ): Promise<WebhookSubscription> {
-    const { push } = this.#parts
-    const id = subscriptionId(agentId, taskId, config.id ?? taskId)
-    const input = { ...this.#subscription(agentId, taskId, config, caller), position }
-    const known = await push.find(id)
-    if (known !== undefined) await this.#delete(known)
-    return refusals(() => push.put(id, input))
-  }
-
-  #subscription(
-    agentId: string,
-    taskId: string,
-    config: PushConfig,
-    { account, identity: { clientId } }: ConnectionCaller,
-  ): NewWebhookSubscription {
-    const { id: configId = taskId, scheme, url, version } = config
-    const secrets = secretsOf(config)
-    const notes: PushNotes = { agentId, taskId, configId, version, scheme }
-    return {
-      owner: clientId,
-      account,
-      type: RUN_SOURCE,
-      channel: channelOf(agentId, taskId),
-      endpoint: url,
-      format: PUSH_FORMAT,
-      secret: signingSecret(secrets),
-      notes: JSON.stringify(notes),
-      secretNotes: JSON.stringify(secrets),
-      expiresMs: Date.now() + KEEP_MS,
-    }
   }
 }
 
@@ -328,16 +269,8 @@ export function pushesFor(card: AgentCard): boolean {
   return card['a2a'] !== undefined && agentOptions(card).durable
 }
 
-const RETRY_SECONDS = 5
-
 function versionOf({ protocol }: Call): WireVersion {
   return protocol.wire?.version ?? '0.3'
-}
-
-/** Returns a configuration as callers see it: its secrets are never shown. */
-function shown({ endpoint, notes }: WebhookSubscription): JsonObject {
-  const { configId: id, scheme, taskId } = readNotes(notes) ?? {}
-  return { taskId, id, url: endpoint, ...(scheme === undefined ? {} : { authentication: { scheme } }) }
 }
 
 /** Returns the configuration in a message, in A2A 1.0. */
@@ -366,58 +299,6 @@ function withoutConfig(call: Call): Call {
   return { ...call, body: encodeText(JSON.stringify({ ...request, params: stripped })), params: stripped }
 }
 
-function answered(result: unknown): AgentReply {
-  const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, result }))
-  return { executed: true, error: '', status: 200, body, whole: true }
-}
-
 function notFound(text: string): NativeError {
   return new NativeError(A2A_CODES.TASK_NOT_FOUND, 'TASK_NOT_FOUND', text)
-}
-
-async function refusals<T>(call: () => Promise<T>): Promise<T> {
-  try {
-    return await call()
-  } catch (error) {
-    throw refusal(error)
-  }
-}
-
-/** Returns a refusal of webhooks as an error of the gateway; other errors are unchanged. */
-function refusal(error: unknown): unknown {
-  if (!isWebhookFailure(error)) return error
-  const { code, details, message } = error
-  switch (code) {
-    case 'SUBSCRIPTION_LIMIT': {
-      const text =
-        details['channel'] === undefined
-          ? `the caller has ${MAX_PER_CALLER} push notification configurations, its limit; delete one`
-          : `the task has ${MAX_PER_TASK} push notification configurations, its limit; delete one`
-      return new NativeError(JSON_RPC_CODES.INTERNAL_ERROR, 'LIMIT_EXCEEDED', text)
-    }
-    case 'HANDSHAKE_LIMIT': {
-      const seconds = details['retryAfterSeconds']
-      const retryAfterSeconds = typeof seconds === 'number' ? seconds : RETRY_SECONDS
-      return new NativeError(JSON_RPC_CODES.INTERNAL_ERROR, 'LIMIT_EXCEEDED', message, { retryAfterSeconds })
-    }
-    case 'WEBHOOKS_UNAVAILABLE':
-      return new NativeError(JSON_RPC_CODES.INTERNAL_ERROR, 'BROKER_UNAVAILABLE', message, {
-        retryAfterSeconds: RETRY_SECONDS,
-      })
-    default: {
-      const text =
-        details['member'] === 'secret'
-          ? 'the token begins with whsec_, but is no secret of 24 to 64 bytes in base64'
-          : message
-      return new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, `invalid params: ${text}`)
-    }
-  }
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return parseForTranslation(decodeText(body) ?? '')
-  } catch {
-    return undefined
-  }
 }

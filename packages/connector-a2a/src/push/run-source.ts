@@ -1,33 +1,66 @@
 import { createHash } from 'node:crypto'
 
 import type { Broker } from '@signalbox/broker-core'
-import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import { pauseAfter } from '@signalbox/broker-core/internal'
-import type { SourcedMessage, SourceSubscription, WebhookMessageSource } from '@signalbox/broker-core/ports'
+import type {
+  SourcedMessage,
+  SourceSubscription,
+  WebhookFormat,
+  WebhookMessageSource,
+} from '@signalbox/broker-core/ports'
 import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import type { JsonObject } from '@signalbox/http-kit'
 import { readJson } from '@signalbox/http-kit/internal'
 
 import { A2A_CODES } from '../native/errors.ts'
 import type { AgentRequests } from '../requests/agent-requests.ts'
-import { FoldedTask } from '../runs/folded-task.ts'
+import { FoldedTask, foldRun } from '../runs/folded-task.ts'
+import type { RunChunksParts } from '../runs/run-chunks.ts'
+import { runChunks } from '../runs/run-chunks.ts'
 import { newRun } from '../runs/run-log.ts'
+import { orNothing, RunResults } from '../runs/run-results.ts'
 import { phaseOf } from '../runs/seen-task.ts'
 import type { TaskRecords } from '../subscriber/isolation/task-records.ts'
-import type { A2aMethod } from '../wire/index.ts'
-import { isObject, METHODS, parseForTranslation, translateResult, UntranslatableError } from '../wire/index.ts'
+import { isObject, METHODS, parsedJson, requestTo, translateResult } from '../wire/index.ts'
 import type { PushNotes } from './push-config.ts'
-import { agentOf, readNotes } from './push-config.ts'
-import { a2aPushFormat } from './push-format.ts'
-import type { RunChunksParts } from './run-chunks.ts'
-import { runChunks } from './run-chunks.ts'
-import { RunEvents } from './run-events.ts'
+import { agentOf, readNotes, readSecrets, signingSecret } from './push-config.ts'
 
 export interface RunSourceParts extends RunChunksParts {
   readonly broker: Broker
   readonly records: TaskRecords
   readonly requests: AgentRequests
-  readonly maxEventBytes: number
+}
+
+/** The name of the format of push notifications. */
+export const PUSH_FORMAT = 'a2a.push'
+
+/**
+ * Returns the form of push notifications: one event each, with the token and the credentials that the client has set.
+ * Receivers of A2A know no consent, and the answer 410 ends the configuration.
+ */
+function a2aPushFormat(): WebhookFormat {
+  return {
+    name: PUSH_FORMAT,
+    maxBatch: 1,
+    goneEnds: 'removal',
+    encode(_type, [message], { notes, secretNotes }) {
+      if (message === undefined) return undefined
+      const secrets = readSecrets(secretNotes)
+      const { authorization, token } = secrets
+      const isOld = readNotes(notes)?.version === '0.3'
+      return {
+        headers: {
+          'content-type': isOld ? 'application/json' : 'application/a2a+json',
+          ...(authorization === undefined ? {} : { authorization }),
+          ...(token === undefined ? {} : { 'x-a2a-notification-token': token }),
+        },
+        body: message.body,
+        unsigned: signingSecret(secrets) === undefined,
+      }
+    },
+    verify: async () => ({}),
+  }
 }
 
 /** The position of a configuration in the events of its task. */
@@ -117,7 +150,7 @@ export class RunSource implements WebhookMessageSource {
     const run = newRun()
     const { failure, status, whole } = await this.#parts.requests.request(
       agentId,
-      requestFor(METHODS.resubscribe, taskId),
+      requestTo(METHODS.resubscribe, '1.0', { id: taskId }),
       {
         caller: { clientId: owner, account },
         streamId: run,
@@ -131,10 +164,6 @@ export class RunSource implements WebhookMessageSource {
 }
 
 const WIRE = { version: '1.0', answer: 'native' } as const
-
-function requestFor({ names }: A2aMethod, taskId: string): Uint8Array {
-  return encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names['1.0'], params: { id: taskId } }))
-}
 
 /** The events of one task for one configuration. */
 class FollowedTask {
@@ -160,16 +189,18 @@ class FollowedTask {
     this.#subscription = subscription
     this.#notes = notes
     this.#signal = signal
-    this.#folded = new FoldedTask(parts.maxEventBytes)
+    this.#folded = new FoldedTask()
     this.#at = readPosition(subscription.position)
   }
 
   async *messages(): AsyncGenerator<SourcedMessage> {
     const runs = await this.#runs()
     const { after, run } = this.#at
+    const { log } = this.#parts
     // The task of a notification has what earlier runs have added to it.
-    for (const earlier of runs.slice(0, Math.max(0, runs.indexOf(after ?? run ?? '')))) await this.#fold(earlier)
-    if (after !== undefined) await this.#fold(after)
+    for (const earlier of runs.slice(0, Math.max(0, runs.indexOf(after ?? run ?? ''))))
+      await foldRun(log, earlier, this.#folded)
+    if (after !== undefined) await foldRun(log, after, this.#folded)
     if (run === undefined && runs[0] !== undefined) this.#at = { ...this.#at, run: runs[0], sequence: 0 }
     for (;;) {
       if (this.#at.run !== undefined) yield* this.#run(this.#at.run)
@@ -180,14 +211,14 @@ class FollowedTask {
 
   /** Returns the messages of a run after the position. */
   async *#run(run: string): AsyncGenerator<SourcedMessage> {
-    const events = new RunEvents(this.#parts.maxEventBytes)
+    const results = new RunResults()
     const { sequence: start } = this.#at
     const { account, owner: clientId } = this.#subscription
     const { agentId } = this.#notes
     const isExpected = run === this.#opened
     const read = { run, agentId, clientId, account, isExpected }
     for await (const chunk of runChunks(this.#parts, read, this.#signal)) {
-      for (const { isLast, part, result, sequence } of events.read(chunk)) {
+      for (const { isLast, part, result, sequence } of results.read(chunk)) {
         const event = this.#add(result)
         const digest = this.#digest
         if (sequence <= start || event === undefined) {
@@ -257,11 +288,11 @@ class FollowedTask {
     const { agentId, taskId } = this.#notes
     const { account, owner: clientId } = this.#subscription
     try {
-      const body = requestFor(METHODS.get, taskId)
+      const body = requestTo(METHODS.get, '1.0', { id: taskId })
       const caller = { clientId, account }
       const options = { caller, wire: WIRE, timeoutMs: ANSWER_MS, signal: this.#signal }
       const reply = await this.#parts.requests.request(agentId, body, options)
-      const answer = reply.failure === undefined ? parsed(reply.body) : undefined
+      const answer = reply.failure === undefined ? parsedJson(reply.body) : undefined
       if (!isObject(answer)) return undefined
       const { error, result } = answer
       if (isObject(error)) return error['code'] === A2A_CODES.TASK_NOT_FOUND ? 'gone' : undefined
@@ -286,14 +317,6 @@ class FollowedTask {
     return first?.agentId === agentId ? [taskId] : []
   }
 
-  async #fold(run: string): Promise<void> {
-    const { log, maxEventBytes } = this.#parts
-    const events = new RunEvents(maxEventBytes)
-    for (let chunk = await log.first(run); chunk !== undefined; chunk = await log.read(run, chunk.number + 1)) {
-      for (const { result } of events.read(chunk)) this.#add(result)
-    }
-  }
-
   /** Adds a result to the task. Returns the event that a notification has; undefined if it has none. */
   #add(result: unknown): JsonObject | undefined {
     if (!isObject(result)) return undefined
@@ -314,12 +337,7 @@ class FollowedTask {
   /** Returns the task in A2A 0.3. */
   #task03(): unknown {
     const { task } = this.#folded
-    try {
-      return task && translateResult(METHODS.get, '1.0', '0.3', task)
-    } catch (error) {
-      if (error instanceof UntranslatableError) return undefined
-      throw error
-    }
+    return task && orNothing(() => translateResult(METHODS.get, '1.0', '0.3', task))
   }
 
   /** The digest of the status, and of the sizes of the artifacts: it is made for each event. */
@@ -376,13 +394,5 @@ async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
     return await Promise.race([promise, aborted])
   } finally {
     signal.removeEventListener('abort', onAbort)
-  }
-}
-
-function parsed(body: Uint8Array): unknown {
-  try {
-    return parseForTranslation(decodeText(body) ?? '')
-  } catch {
-    return undefined
   }
 }

@@ -1,4 +1,5 @@
 import type { Reply, ReplyInput } from '@signalbox/broker-core'
+import { encodeText } from '@signalbox/broker-core'
 import type { AgentReply as AgentDirectoryReply } from '@signalbox/broker-core/ports'
 
 import { HEADER_TAG } from './agent-query.ts'
@@ -27,6 +28,8 @@ export type AgentFailure =
   | 'key_reused'
   /** The inbox of the agent is full. */
   | 'inbox_full'
+  /** The serving node could not write what must be durable first: its store is full, or not available. */
+  | 'no_store'
 
 /** The kind of a reply with `follow` of an agent whose requests are parked. */
 export type ParkedReply =
@@ -69,9 +72,19 @@ const FAILURES: ReadonlySet<string> = new Set<AgentFailure>([
   'unknown',
   'key_reused',
   'inbox_full',
+  'no_store',
 ])
 
 const NO_BODY = new Uint8Array(0)
+
+/** A reply without a body: the request was accepted, or `follow` says where its answer is. */
+export const NO_ANSWER: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
+
+/** Returns the reply of the gateway itself with a JSON-RPC response; the caller gets its own id. */
+export function wholeReply(content: { readonly result: unknown } | { readonly error: unknown }): AgentReply {
+  const body = encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, ...content }))
+  return { ...NO_ANSWER, body, whole: true }
+}
 
 /**
  * Returns the reply for a request that a limit of this node has refused. The agent may have processed it, unless

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
 import type { BrokerHandle } from '@signalbox/broker-core'
+import { BrokerError } from '@signalbox/broker-core'
 import type { AgentRequestOptions as AgentDirectoryOptions } from '@signalbox/broker-core/ports'
 import type { HeldBytes } from '@signalbox/http-kit/internal'
 import { hasRole } from '@signalbox/http-kit'
@@ -104,7 +105,10 @@ export class AgentRequests {
       // From here on the request holds the bytes.
       this.replies.end(requestId)
       const refusal = options.hold?.charge(reply.body.byteLength)
-      return refusal === undefined ? decodeAgentReply(reply) : refusedReply(refusal)
+      if (refusal !== undefined) return refusedReply(refusal)
+      const decoded = decodeAgentReply(reply)
+      if (decoded.failure === 'no_store') throw new BrokerError('ENGINE_UNAVAILABLE', decoded.error)
+      return decoded
     } finally {
       this.replies.end(requestId)
     }

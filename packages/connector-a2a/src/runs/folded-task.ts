@@ -1,13 +1,9 @@
-import { Buffer } from 'node:buffer'
-
 import type { JsonObject } from '@signalbox/http-kit'
 
-import type { ServerSentEvent } from '../stream/event-reader.ts'
-import { EventReader } from '../stream/event-reader.ts'
-import { fromBytes } from '../stream/native-events.ts'
-import type { WireVersion } from '../wire/index.ts'
-import { isObject, parseForTranslation, StreamTranslation, UntranslatableError } from '../wire/index.ts'
+import { isObject } from '../wire/index.ts'
 import type { RunChunk, RunLog } from './run-log.ts'
+import type { RunResult } from './run-results.ts'
+import { RunResults } from './run-results.ts'
 import type { TaskPhase } from './seen-task.ts'
 import { phaseOf } from './seen-task.ts'
 
@@ -19,14 +15,6 @@ export class FoldedTask {
   #task: Record<string, unknown> | undefined
   #message: JsonObject | undefined
   #error: JsonObject | undefined
-  #translation: StreamTranslation | undefined
-  #wire: WireVersion | undefined
-  readonly #reader: EventReader
-
-  /** @param maxEventBytes The largest event, in bytes */
-  constructor(maxEventBytes: number) {
-    this.#reader = new EventReader(maxEventBytes, (event) => this.#onEvent(event))
-  }
 
   /** The task, or undefined before an event names one. */
   get task(): JsonObject | undefined {
@@ -50,11 +38,10 @@ export class FoldedTask {
     return isObject(status) ? phaseOf(status['state']) : 'open'
   }
 
-  /** Adds the events of the next chunk. */
-  add({ body, wire = '0.3' }: Pick<RunChunk, 'body' | 'wire'>): void {
-    if (wire !== this.#wire) this.#translation = new StreamTranslation(wire, '1.0')
-    this.#wire = wire
-    this.#reader.feed(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
+  /** Adds the next result of a run. */
+  add({ error, result }: RunResult): void {
+    if (error !== undefined) this.#error = error
+    this.addResult(result)
   }
 
   /** Adds a result of a stream of A2A 1.0. */
@@ -65,23 +52,6 @@ export class FoldedTask {
     if (isObject(task)) this.#task = { ...task }
     if (isObject(statusUpdate)) this.#addStatus(statusUpdate)
     if (isObject(artifactUpdate)) this.#addArtifact(artifactUpdate)
-  }
-
-  #onEvent({ event, data }: ServerSentEvent): void {
-    if (event !== undefined) return
-    const response = parseForTranslation(fromBytes(data))
-    if (!isObject(response)) return
-    if (isObject(response['error'])) this.#error = response['error']
-    else this.#addTranslated(response['result'])
-  }
-
-  #addTranslated(result: unknown): void {
-    try {
-      for (const translated of this.#translation?.next(result) ?? []) this.addResult(translated)
-    } catch (error) {
-      // A reader of the stream gets an error for it.
-      if (!(error instanceof UntranslatableError)) throw error
-    }
   }
 
   #addStatus({ taskId: id, contextId, status }: JsonObject): void {
@@ -125,12 +95,12 @@ export interface FoldedRun {
   readonly last: RunChunk | undefined
 }
 
-/** Reads a whole run. @throws BrokerError ENGINE_UNAVAILABLE */
-export async function foldRun(log: RunLog, run: string, maxEventBytes: number): Promise<FoldedRun> {
-  const folded = new FoldedTask(maxEventBytes)
+/** Reads a whole run. @param folded The task to which the run is added. @throws BrokerError ENGINE_UNAVAILABLE */
+export async function foldRun(log: RunLog, run: string, folded = new FoldedTask()): Promise<FoldedRun> {
+  const results = new RunResults()
   let last: RunChunk | undefined
   for (let chunk = await log.first(run); chunk !== undefined; chunk = await log.read(run, chunk.number + 1)) {
-    if (chunk.reply === undefined) folded.add(chunk)
+    for (const result of results.read(chunk)) folded.add(result)
     last = chunk
   }
   return { folded, last }

@@ -6,7 +6,7 @@ import { A2A_CODES } from '../native/errors.ts'
 import { STREAM_FAILURES } from '../stream/failures.ts'
 import { asBytes } from '../stream/native-events.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
-import { isObject, METHODS, parseForTranslation } from '../wire/index.ts'
+import { isObject, METHODS, parsedJson } from '../wire/index.ts'
 import { logText, withGap } from './logged-events.ts'
 import type { RunWriter } from './run-writer.ts'
 import type { SeenTask } from './seen-task.ts'
@@ -96,7 +96,7 @@ function responseText(result: unknown): string {
 
 /** Returns the task in an answer to `GetTask`; `unknown` if the agent does not know it. */
 function readAnswer(text: string, wire: WireVersion): JsonObject | 'unknown' | undefined {
-  const response = parsed(text)
+  const response = parsedJson(text)
   if (!isObject(response)) return undefined
   const { error, result } = response
   if (isObject(error)) return GONE.has(error['code']) ? 'unknown' : undefined
@@ -106,14 +106,6 @@ function readAnswer(text: string, wire: WireVersion): JsonObject | 'unknown' | u
 
 /** An agent without the method, or without the task, has nothing to say of it. */
 const GONE: ReadonlySet<unknown> = new Set([A2A_CODES.TASK_NOT_FOUND, JSON_RPC_CODES.METHOD_NOT_FOUND])
-
-function parsed(text: string): unknown {
-  try {
-    return parseForTranslation(text)
-  } catch {
-    return undefined
-  }
-}
 
 function stateOf({ status }: JsonObject): unknown {
   return isObject(status) ? status['state'] : undefined

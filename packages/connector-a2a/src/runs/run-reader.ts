@@ -45,9 +45,6 @@ const AHEAD = 2
 /** The beginning of an event without a name, as the log has it. */
 const DATA = 'data: '
 
-/** A failure in the log is longer than the event that it replaces. */
-const ESCAPED_BYTES = 4_096
-
 /**
  * The caller's end of a logged stream: reads the chunks of a run from the log at the caller's pace, and later ones as
  * they are written. It converts the events for its caller, and gives each the id at which the caller can continue.
@@ -55,7 +52,6 @@ const ESCAPED_BYTES = 4_096
 export class RunReader implements FrameSource {
   readonly #options: RunReaderOptions
   readonly #after: number
-  readonly #maxEventBytes: number
   #subscription: Subscription | undefined
   #owner: ReceiverOwner | undefined
   #state: 'open' | 'ended' | 'closed' = 'open'
@@ -80,9 +76,8 @@ export class RunReader implements FrameSource {
   #end: EndMark | undefined
 
   private constructor(options: RunReaderOptions) {
-    const { after, limits } = options
+    const { after } = options
     this.#options = options
-    this.#maxEventBytes = limits.maxEventBytes + ESCAPED_BYTES
     this.#after = after ?? 0
     this.#next = this.#after === 0 ? 1 : undefined
     this.#known = after === undefined ? 0 : Infinity
@@ -289,8 +284,9 @@ export class RunReader implements FrameSource {
     this.#reader = this.#newReader()
   }
 
+  /** The log has no event that is too large. */
   #newReader(): EventReader {
-    return new EventReader(this.#maxEventBytes, (event) => this.#onEvent(event))
+    return new EventReader(Infinity, (event) => this.#onEvent(event))
   }
 
   #onEvent(event: ServerSentEvent): void {

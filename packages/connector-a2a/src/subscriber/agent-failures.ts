@@ -1,3 +1,4 @@
+import { isBrokerError } from '@signalbox/broker-core'
 import type { FailureKind } from '@signalbox/http-kit/internal'
 import { failureOf } from '@signalbox/http-kit/internal'
 
@@ -24,6 +25,15 @@ export const RESPONSE_TOO_LARGE = notExecuted('too_large', 'agent response too l
 /** For calls that are under way, too. */
 export const SHUTTING_DOWN = notExecuted('unavailable', 'agent unavailable: this node is shutting down')
 export const ACCEPTED: AgentReply = { executed: true, error: '', status: 202, body: NO_BODY }
+
+/**
+ * Returns the reply for a request that failed because the store takes no writes. The caller's node throws the error again.
+ * @throws the error, if it is another one
+ */
+export function storeFailure(error: unknown): AgentReply {
+  if (isBrokerError(error, 'ENGINE_UNAVAILABLE')) return notExecuted('no_store', error.message)
+  throw error
+}
 
 /** The gateway cannot get the credentials that the agent needs. The log has the reason. */
 export const NO_CREDENTIALS = unsent(unreachable('there are no credentials for it now'))

@@ -32,6 +32,7 @@ import {
   AGENT_GONE,
   NO_CREDENTIALS,
   SHUTTING_DOWN,
+  storeFailure,
   unreachable,
 } from './agent-failures.ts'
 import type { SendTo, TaskOwners } from './instances/instance-calls.ts'
@@ -158,6 +159,11 @@ export class ServedAgent {
 
   /** Sends a request to the agent, or refuses it. */
   answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
+    const reply = this.#answer(query, message)
+    return reply instanceof Promise ? reply.catch(storeFailure) : reply
+  }
+
+  #answer(query: AgentQuery, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     if (!this.registered) return AGENT_GONE
     const { durable, offline, pull } = this.#options
     const inbox = pull || offline === 'queue' ? this.#node.inbox?.() : undefined

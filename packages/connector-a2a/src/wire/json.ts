@@ -1,3 +1,4 @@
+import { decodeText } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit/internal'
 
@@ -39,6 +40,15 @@ export function parseForTranslation(text: string): unknown {
     if (String(Number(number)) !== number) return JSON.parse(text, preserveNumber)
   }
   return JSON.parse(text)
+}
+
+/** Parses JSON for translation; undefined for a text, or bytes in UTF-8, that is not JSON. */
+export function parsedJson(content: string | Uint8Array): unknown {
+  try {
+    return parseForTranslation(typeof content === 'string' ? content : (decodeText(content) ?? ''))
+  } catch {
+    return undefined
+  }
 }
 
 /** Returns `true` for a JSON object; a {@link RawNumber} is none. */

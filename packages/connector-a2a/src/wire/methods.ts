@@ -1,3 +1,5 @@
+import { encodeText } from '@signalbox/broker-core'
+
 /** A version of the A2A protocol, as an agent or a caller speaks it. */
 export type WireVersion = '1.0' | '0.3'
 
@@ -39,6 +41,11 @@ export const METHODS: { readonly [O in Operation]: A2aMethod } = {
   'push-list': method('push-list', 'ListTaskPushNotificationConfigs', `${PUSH}/list`),
   'push-delete': method('push-delete', 'DeleteTaskPushNotificationConfig', `${PUSH}/delete`),
   'extended-card': method('extended-card', 'GetExtendedAgentCard', 'agent/getAuthenticatedExtendedCard'),
+}
+
+/** Returns a request of the gateway itself to a method, in JSON-RPC. */
+export function requestTo({ names }: A2aMethod, version: WireVersion, params: object): Uint8Array {
+  return encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: names[version], params }))
 }
 
 /** A method, and the version whose name for it was given. */

@@ -2,7 +2,7 @@ import type { BrokerHandle, Subscription } from '@signalbox/broker-core'
 import { isBrokerError } from '@signalbox/broker-core'
 
 import type { AgentRequests } from '../requests/agent-requests.ts'
-import type { RunChunk, RunLog } from '../runs/run-log.ts'
+import type { RunChunk, RunLog } from './run-log.ts'
 import { decodeFrame, streamChannel } from '../stream/link/messages.ts'
 
 export interface RunChunksParts {
@@ -21,6 +21,8 @@ export interface ReadRun {
   readonly account: string
   /** True for a run that has begun, so that its first chunk will come. */
   readonly isExpected: boolean
+  /** True if it is certain that no node writes the run. @default false */
+  readonly isLeft?: boolean | undefined
 }
 
 /** The time after which the log is read without any news of a run, in ms. */
@@ -29,11 +31,16 @@ const POLL_MS = 5_000
 /** The longest time between two requests to continue a silent run, in ms. */
 const MAX_RESUME_MS = 300_000
 
-/** Returns the chunk after another one; chunks between them may have been removed. */
-async function nextChunk(log: RunLog, run: string, last: RunChunk | undefined): Promise<RunChunk | undefined> {
+/** Returns the chunk after another one; if `mayBeRemoved`, chunks between them may have been removed. */
+async function nextChunk(
+  log: RunLog,
+  run: string,
+  last: RunChunk | undefined,
+  mayBeRemoved: boolean,
+): Promise<RunChunk | undefined> {
   if (last === undefined) return log.first(run)
   const next = await log.read(run, last.number + 1)
-  if (next !== undefined) return next
+  if (next !== undefined || !mayBeRemoved) return next
   const first = await log.first(run)
   return first !== undefined && first.number > last.number ? first : undefined
 }
@@ -45,22 +52,25 @@ async function nextChunk(log: RunLog, run: string, last: RunChunk | undefined): 
  */
 export async function* runChunks(
   { system, log, requests, silenceMs }: RunChunksParts,
-  { account, agentId, clientId, isExpected, run }: ReadRun,
+  { account, agentId, clientId, isExpected, isLeft: isKnownLeft = false, run }: ReadRun,
   signal: AbortSignal,
 ): AsyncGenerator<RunChunk> {
   let subscription: Subscription | undefined
   let news = Promise.withResolvers<void>()
   let heard = performance.now()
   let patienceMs = silenceMs
-  let isLeft = false
+  let isLeft = isKnownLeft
+  let misses = 0
   const wake = (): void => news.resolve()
   signal.addEventListener('abort', wake)
   try {
     for (let last: RunChunk | undefined; ;) {
       signal.throwIfAborted()
       news = Promise.withResolvers()
-      const chunk = await nextChunk(log, run, last)
+      // News of a run whose next chunk is missing say that it was removed.
+      const chunk = await nextChunk(log, run, last, misses > 1)
       if (chunk !== undefined) {
+        misses = 0
         yield chunk
         if (chunk.end) return
         last = chunk
@@ -68,6 +78,7 @@ export async function* runChunks(
         continue
       }
       if (last === undefined && !isExpected) return
+      misses++
       if (subscription === undefined) {
         subscription = await system.events.subscribe(streamChannel(run), {}, (message) => {
           heard = performance.now()
