@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 
-import { decodeText, encodeText } from '@signalbox/broker-core'
+import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
+import type { ClaimedKey } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import { jsonRpcErrorText } from '@signalbox/http-kit/internal'
@@ -10,6 +11,7 @@ import { agentOptions } from '@signalbox/registry'
 import { A2A_CODES, errorDetails, NativeError } from '../native/errors.ts'
 import type { AgentQuery } from '../requests/agent-query.ts'
 import type { AgentReply, ParkedReply } from '../requests/agent-reply.ts'
+import { NO_ANSWER, wholeReply } from '../requests/agent-reply.ts'
 import { DELIVERY, foldRun } from '../runs/folded-task.ts'
 import { lastEventOf } from '../runs/chunks.ts'
 import type { RunChunk, RunLog } from '../runs/run-log.ts'
@@ -20,9 +22,9 @@ import type { Runs } from '../runs/runs.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
 import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import { findMethod, isObject, METHODS, parseForTranslation, translateRequest, translateResult } from '../wire/index.ts'
-import { inboxQueue, isFull } from './inbox.ts'
-import type { Inbox } from './inbox.ts'
-import type { KnownRun } from './parked-run.ts'
+import type { Inbox, ParkedMessage } from './inbox.ts'
+import { inboxQueue } from './inbox.ts'
+import type { KnownRun } from './parked-runs.ts'
 
 export interface InboxAnswersOptions {
   readonly inbox: Inbox
@@ -50,8 +52,9 @@ export class InboxAnswers {
 
   /** Returns true for a request that names a task of an inbox, or that can only be answered without the agent. */
   async owns(query: AgentQuery, card: AgentCard): Promise<boolean> {
-    if (card['offline'] === true) return true
-    const runs = query.mode === 'resume' ? [query.log?.run ?? ''] : taskRequest(query.body).taskIds
+    const resumes = query.mode === 'resume'
+    if (card['offline'] === true && !resumes) return true
+    const runs = resumes ? [query.log?.run ?? ''] : taskRequest(query.body).taskIds
     const states = await Promise.all(runs.map((run) => this.#options.inbox.find(run)))
     return states.some((state) => state?.agentId === card.agent_id)
   }
@@ -66,7 +69,7 @@ export class InboxAnswers {
     try {
       if (query.mode === 'resume') {
         await this.#options.inbox.settle(query.log?.run ?? '')
-        return { ...OK, status: 202 }
+        return { ...NO_ANSWER, status: 202 }
       }
       const { method, params } = parsedRequest(query)
       switch (method.operation) {
@@ -88,7 +91,7 @@ export class InboxAnswers {
       }
     } catch (error) {
       if (error instanceof InboxFull)
-        return { ...OK, executed: false, status: 0, error: error.message, failure: 'inbox_full', unsent: true }
+        return { ...NO_ANSWER, executed: false, status: 0, error: error.message, failure: 'inbox_full', unsent: true }
       if (error instanceof JsonRpcError) return failed(error)
       throw error
     }
@@ -105,32 +108,43 @@ export class InboxAnswers {
     const { inbox, runs } = this.#options
     // A repeated message may find its task in another phase.
     const earlier = query.log && (await runs.earlier(query.callerId, query.log))
-    const held = earlier && (await this.#neverParked(earlier))
-    if (earlier !== undefined && held === undefined) return this.#repeated(earlier, card)
+    const begun = earlier && (await this.#begun(earlier, card))
+    if (earlier !== undefined && begun === undefined) return this.#repeated(earlier, card)
+    const { state } = begun ?? {}
     const message = isObject(params['message']) ? params['message'] : {}
     const { taskId } = message
-    const after = taskId === undefined ? undefined : await this.#continued(query, card, taskId)
-    const run = after?.run ?? held ?? query.log?.run ?? newRun()
-    this.#assertSpace(query, card)
+    const after = state ?? (taskId === undefined ? undefined : await this.#continued(query, card, taskId))
+    const run = after?.run ?? begun?.run ?? query.log?.run ?? newRun()
+    if (state === undefined) this.#assertSpace(query, card)
     const { task, sequence } = await this.#taskWith(message, run, card, after)
-    const claimed =
-      held === undefined && query.log !== undefined
-        ? await runs.claim(query.callerId, query.log, { run, sequence })
-        : undefined
-    if (claimed !== undefined && 'status' in claimed) return this.#repeated(claimed, card)
-    try {
+    if (state !== undefined) await inbox.log.begin(state, task, await inbox.log.end(run))
+    else {
+      const claimed =
+        begun === undefined && query.log !== undefined
+          ? await runs.claim(query.callerId, query.log, { run, sequence })
+          : undefined
+      if (claimed !== undefined && 'status' in claimed) return this.#repeated(claimed, card)
       const contextId = String(task['contextId'])
       const request = { ...params, message: { ...message, taskId: run, contextId } }
       const { callerId, headers } = query
-      const parked = { run, callerId, contextId, request, headers, after, task }
-      if (!(await inbox.park(card, parked))) throw unsupported('the task was continued by another message')
-    } catch (error) {
-      await claimed?.release().catch(() => {})
-      if (isFull(error)) throw new InboxFull(`the inbox ${inboxQueue(card.agent_id)} is full`)
-      throw error
+      await this.#park(card, { run, callerId, contextId, request, headers, after, task }, claimed)
     }
     if (query.log === undefined) return answered(query, METHODS.send, { task })
-    return { ...OK, follow: cursorText({ run, sequence }), parked: this.#waits(card) }
+    return { ...NO_ANSWER, follow: cursorText({ run, sequence }), parked: this.#waits(card) }
+  }
+
+  /** Parks a message. Its key is released only if it certainly is not in the queue: a repetition parks it again. */
+  async #park(card: AgentCard, message: ParkedMessage, claimed: ClaimedKey | undefined): Promise<void> {
+    let refusal: Error
+    try {
+      if (await this.#options.inbox.park(card, message)) return
+      refusal = unsupported('the task was continued by another message')
+    } catch (error) {
+      if (!isBrokerError(error, 'QUEUE_FULL')) throw error
+      refusal = new InboxFull(`the inbox ${inboxQueue(card.agent_id)} is full`)
+    }
+    await claimed?.release().catch(() => {})
+    throw refusal
   }
 
   #waits(card: AgentCard): ParkedReply {
@@ -146,15 +160,20 @@ export class InboxAnswers {
   }
 
   /**
-   * Returns the run of an earlier request with the same key if its message was never parked, because its node was lost
-   * between the two. To park it again does no harm: of two items of a run, one is dropped.
+   * Returns the run of an earlier request with the same key whose message has no event yet, because its node was lost or
+   * the store was full. If it was parked, this is with its state. Otherwise to park it again does no harm: of two items
+   * of a run, one is dropped. But an agent that is called may have got it.
    */
-  async #neverParked({ follow }: AgentReply): Promise<string | undefined> {
-    const cursor = follow === undefined ? undefined : parseCursor(follow)
-    if (cursor === undefined) return undefined
-    const [state, last] = await Promise.all([this.#options.inbox.find(cursor.run), this.#options.log.last(cursor.run)])
-    const isUntouched = state === undefined || state.phase === 'waiting'
-    return isUntouched && sequenceOf(last) === cursor.sequence ? cursor.run : undefined
+  async #begun(
+    { follow }: AgentReply,
+    card: AgentCard,
+  ): Promise<{ readonly run: string; readonly state: KnownRun | undefined } | undefined> {
+    const { run = '', sequence } = (follow === undefined ? undefined : parseCursor(follow)) ?? {}
+    const { inbox } = this.#options
+    if (sequence === undefined || (await inbox.log.end(run)).sequence !== sequence) return undefined
+    const state = await inbox.find(run)
+    if (state?.phase === 'done' || (state === undefined && !agentOptions(card).pull)) return undefined
+    return { run, state: state?.phase === 'waiting' ? undefined : state }
   }
 
   /** Returns the task that a message continues. @throws JsonRpcError for one that does not wait for a message */
@@ -218,7 +237,7 @@ export class InboxAnswers {
       throw unsupported('the task has ended, so that it has no further events; read it with GetTask')
     }
     const { last } = await this.#fold(state.run)
-    return { ...OK, follow: cursorText({ run: state.run, sequence: sequenceOf(last) }), parked: 'snapshot' }
+    return { ...NO_ANSWER, follow: cursorText({ run: state.run, sequence: sequenceOf(last) }), parked: 'snapshot' }
   }
 
   async #list(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<JsonObject> {
@@ -281,8 +300,6 @@ function sequenceOf(last: RunChunk | undefined): number {
   return last === undefined ? 0 : lastEventOf(last)
 }
 
-const NO_BODY = new Uint8Array(0)
-const OK: AgentReply = { executed: true, error: '', status: 200, body: NO_BODY }
 const TASK_NOT_CANCELABLE = -32002
 
 /** Returns the metadata of a message that is parked now, as the last one. */
@@ -322,11 +339,11 @@ function versionOf({ wire }: AgentQuery): WireVersion {
 
 function answered(query: AgentQuery, method: A2aMethod, result: unknown): AgentReply {
   const translated = translateResult(method, '1.0', versionOf(query), result)
-  return { ...OK, body: encodeText(JSON.stringify({ jsonrpc: '2.0', id: null, result: translated })), whole: true }
+  return wholeReply({ result: translated })
 }
 
 function failed(error: JsonRpcError): AgentReply {
-  return { ...OK, body: encodeText(jsonRpcErrorText(error, 'null')), whole: true }
+  return { ...NO_ANSWER, body: encodeText(jsonRpcErrorText(error, 'null')), whole: true }
 }
 
 function notFound(id: unknown): NativeError {

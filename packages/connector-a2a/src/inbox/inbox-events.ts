@@ -1,12 +1,11 @@
 import type { JsonObject } from '@signalbox/http-kit'
 import { InboxError } from '@signalbox/registry'
 
-import { lastEventOf } from '../runs/chunks.ts'
-import type { RunChunk } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { phaseOf } from '../runs/seen-task.ts'
 import { isObject, STATES_10, StreamTranslation, UntranslatableError } from '../wire/index.ts'
-import type { ParkedRun } from './parked-run.ts'
+import type { ParkedRun } from './parked-runs.ts'
+import type { TaskEnd } from './task-log.ts'
 
 /** The members of a StreamResponse, and the member of each that names the task. */
 const MEMBERS = [
@@ -44,10 +43,10 @@ const MAX_BYTES = 16 * 1024 * 1024
  * Checks that a task has space for more events. One that ends it always has.
  * @throws InboxError EVENT_INVALID
  */
-export function assertBounded(events: readonly JsonObject[], last: RunChunk | undefined, phase: TaskPhase): void {
-  if (last === undefined || (events.length <= 1 && phase !== 'open')) return
-  const count = lastEventOf(last) + events.length
-  const bytes = (last.delivery?.total ?? 0) + JSON.stringify(events).length
+export function assertBounded(events: readonly JsonObject[], end: TaskEnd, phase: TaskPhase): void {
+  if (end.number === 0 || (events.length <= 1 && phase !== 'open')) return
+  const count = end.sequence + events.length
+  const bytes = (end.delivery?.total ?? 0) + JSON.stringify(events).length
   if (count <= MAX_EVENTS && bytes <= MAX_BYTES) return
   throw invalid(`the task would have ${count} events and ${bytes} bytes; the most are ${MAX_EVENTS} and ${MAX_BYTES}`)
 }

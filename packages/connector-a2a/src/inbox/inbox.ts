@@ -1,35 +1,22 @@
-import { createHash, randomUUID } from 'node:crypto'
+import { randomUUID } from 'node:crypto'
 
-import type { BrokerHandle, QueueDelivery, WorkerPool } from '@signalbox/broker-core'
+import type { BrokerHandle, WorkerPool } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { JsonObject } from '@signalbox/http-kit'
-import type {
-  AgentCard,
-  AgentInbox,
-  InboxEventsInput,
-  InboxEventsResult,
-  InboxItem,
-  InboxLeaseOptions,
-  InboxNackInput,
-  InboxStatus,
-} from '@signalbox/registry'
-import { agentOptions, InboxError } from '@signalbox/registry'
+import type { AgentCard, InboxStatus } from '@signalbox/registry'
+import { agentOptions } from '@signalbox/registry'
 
 import { HEADER_TAG } from '../requests/agent-query.ts'
-import { lastEventOf } from '../runs/chunks.ts'
 import type { RunLog } from '../runs/run-log.ts'
-import type { TaskPhase } from '../runs/seen-task.ts'
-import { isObject, parsedJson } from '../wire/index.ts'
-import { assertBounded, assertStates, completeEvents } from './inbox-events.ts'
 import type { ParkedIndex } from './parked-index.ts'
-import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-run.ts'
+import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-runs.ts'
 import { ParkedRuns } from './parked-runs.ts'
-import { outcomeEvent, TaskLog } from './task-log.ts'
+import { NO_EVENTS, outcomeEvent, TaskLog } from './task-log.ts'
 
 export interface InboxOptions {
   readonly system: BrokerHandle
   readonly log: RunLog
-  /** The time for which the state of a task is kept after its last change, in ms. */
+  /** The time for which the state of a task is kept after its end, in ms. */
   readonly keepMs: number
   readonly failed: (error: unknown) => void
 }
@@ -48,6 +35,9 @@ export interface ParkedMessage {
   readonly task: JsonObject
 }
 
+/** The part of a state that a message decides. */
+export type StoredMessage = Pick<ParkedRun, 'run' | 'agentId' | 'callerId' | 'contextId' | 'item' | 'expiresAt'>
+
 /** The queue of the messages whose attempts are used, of all agents. */
 const DEAD = '_AGENTS_.inbox-dead'
 
@@ -58,37 +48,29 @@ const SWEEP_MS = 2_000
 const HEARD_MS = 60_000
 
 /**
- * The inboxes of agents: requests that wait in queues for agents that call in, and the events that these agents write
- * about them. The queue decides which lessee has a request. The state of a task decides which item of the queue counts, so that
- * an item that arrives twice does no harm.
+ * The inboxes of agents: requests that wait in queues for agents that call in, and the states of their tasks. The queue
+ * decides which lessee has a request. The state of a task decides which item of the queue counts, so that an item that
+ * arrives twice does no harm.
  */
-export class Inbox implements AgentInbox {
+export class Inbox {
+  readonly log: TaskLog
   readonly #options: InboxOptions
   readonly #runs: ParkedRuns
-  readonly #taskLog: TaskLog
   readonly #heard = new Map<string, number>()
-  readonly #sweep: NodeJS.Timeout
-  #dead: WorkerPool | undefined
+  readonly #timer: NodeJS.Timeout
+  readonly #dead: WorkerPool
 
   constructor(options: InboxOptions) {
     const { system, keepMs, failed } = options
+    const changed = ({ agentId, phase }: KnownRun): void => {
+      if (phase === 'delivered' || phase === 'working') this.hear(agentId)
+    }
     this.#options = options
-    this.#taskLog = new TaskLog(options.log)
-    this.#runs = new ParkedRuns(
-      system,
-      keepMs,
-      ({ agentId, phase }) => {
-        if (phase === 'delivered' || phase === 'working') this.#heard.set(agentId, performance.now())
-      },
-      failed,
-    )
-    this.#sweep = setInterval(() => void this.#expire().catch(failed), SWEEP_MS)
-    this.#sweep.unref()
-  }
-
-  /** Begins to end the tasks whose attempts are used. Call it when there is an agent with an inbox. Idempotent. */
-  open(): void {
-    this.#dead ??= this.#options.system.queues.work(DEAD, {}, (message) => this.#onDead(message))
+    this.log = new TaskLog(options.log)
+    this.#runs = new ParkedRuns(system, keepMs, changed, failed)
+    this.#dead = system.queues.work(DEAD, {}, (message) => this.#onDead(message))
+    this.#timer = setInterval(() => void this.#sweep().catch(failed), SWEEP_MS)
+    this.#timer.unref()
   }
 
   /** Resolves when the tasks are known. */
@@ -101,17 +83,19 @@ export class Inbox implements AgentInbox {
     return this.#runs.index
   }
 
-  /**
-   * Records something about a leased task. Resolves with undefined if the task has changed meanwhile.
-   * @throws BrokerError ENGINE_UNAVAILABLE
-   */
-  note(state: KnownRun, news: Pick<ParkedRun, 'isSent' | 'agentTask'>): Promise<KnownRun | undefined> {
-    return this.#update(state, news)
-  }
-
   /** Returns the last state of a task; undefined if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
   find(run: string): Promise<KnownRun | undefined> {
     return this.#runs.last(run)
+  }
+
+  /** Writes a state. Resolves with undefined if the task has changed meanwhile. @throws BrokerError ENGINE_UNAVAILABLE */
+  write(state: ParkedRun, after: KnownRun): Promise<KnownRun | undefined> {
+    return this.#runs.write(state, after)
+  }
+
+  /** Records that a lessee of an agent was heard now. */
+  hear(agentId: string): void {
+    this.#heard.set(agentId, performance.now())
   }
 
   /** Returns true if a lessee of an agent was heard within the last minute. */
@@ -127,177 +111,42 @@ export class Inbox implements AgentInbox {
   async park(card: AgentCard, message: ParkedMessage): Promise<boolean> {
     const { run, callerId, contextId, request, headers, after, task } = message
     const { agent_id: agentId } = card
-    const { queue } = agentOptions(card)
+    const { maxAttempts, ttlSeconds } = agentOptions(card).queue
     const item = randomUUID()
+    const expirationMs = ttlSeconds * 1000
     const tags: Record<string, string> = { run, item, context: contextId, caller: callerId }
     if (after !== undefined) tags['after'] = String(after.sequence)
     for (const name of Object.keys(headers)) tags[HEADER_TAG + name] = headers[name] ?? ''
-    // The item first: one without a state that names it is dropped, and a state without an item would wait forever.
+    // The item first: a lessee records one that no state names, and a state without an item would wait forever.
     await this.#options.system.queues.send(inboxQueue(agentId), {
       body: encodeText(JSON.stringify({ request, task })),
       tags,
-      expirationMs: queue.ttlSeconds * 1000,
-      maxReceiveCount: queue.maxAttempts,
+      expirationMs,
+      maxReceiveCount: maxAttempts,
       deadLetterQueue: DEAD,
     })
-    return (
-      (await this.#store(
-        { run, agentId, callerId, contextId, item, expiresAt: Date.now() + queue.ttlSeconds * 1000 },
-        task,
-        after,
-      )) !== undefined
-    )
+    const stored = { run, agentId, callerId, contextId, item, expiresAt: Date.now() + expirationMs }
+    return (await this.store(stored, task, after)) !== undefined
   }
 
-  /** Records a parked message as the last one of its task. */
-  async #store(
-    message: Pick<ParkedRun, 'run' | 'agentId' | 'callerId' | 'contextId' | 'item' | 'expiresAt'>,
-    task: JsonObject,
-    after: KnownRun | undefined,
-  ): Promise<KnownRun | undefined> {
-    const { run } = message
-    const last = after && (await this.#options.log.last(run))
-    const start = last === undefined ? 0 : lastEventOf(last)
+  /** Records a parked message as the last one of its task. Resolves with undefined if the task has changed meanwhile. */
+  async store(message: StoredMessage, task: JsonObject, after: KnownRun | undefined): Promise<KnownRun | undefined> {
+    const { item, run } = message
+    const end = after === undefined ? NO_EVENTS : await this.log.end(run)
     const createdAt = after?.createdAt ?? Date.now()
-    const state = { ...message, createdAt, start, phase: 'stored', attempt: 0 } as const
+    const state = { ...message, createdAt, start: end.sequence, phase: 'stored', attempt: 0 } as const
     const written = await this.#runs.write(state, after)
     if (written !== undefined) {
-      await this.#taskLog.append(written, [{ task }], 'open')
+      await this.log.append(written, [{ task }], 'open', end)
       return written
     }
     // A node on which the item was leased first has recorded it.
-    const known = await this.#runs.last(run)
-    return known?.item === message.item ? known : undefined
+    const known = await this.find(run)
+    return known?.item === item ? known : undefined
   }
 
-  /** @inheritdoc */
-  async lease(card: AgentCard, { max, waitMs, leaseMs, signal }: InboxLeaseOptions): Promise<readonly InboxItem[]> {
-    const { agent_id: agentId } = card
-    const deadline = performance.now() + waitMs
-    for (;;) {
-      this.#heard.set(agentId, performance.now())
-      const left = Math.max(0, Math.ceil(deadline - performance.now()))
-      const options = { maxMessages: max, waitMs: left, leaseMs, signal }
-      const deliveries = await this.#options.system.queues.receive(inboxQueue(agentId), options)
-      const leased = await Promise.all(deliveries.map((delivery) => this.#lease(agentId, delivery, leaseMs)))
-      const items = leased.filter((item) => item !== undefined)
-      if (signal.aborted) return this.#putBack(items)
-      if (items.length > 0 || deliveries.length === 0) return items
-    }
-  }
-
-  /** Leases an item to an agent; undefined, and the item is gone, if it does not count any more. */
-  async #lease(agentId: string, { message, receipt }: QueueDelivery, leaseMs: number): Promise<InboxItem | undefined> {
-    const { body, expiresAt, receiveCount: attempt, tags } = message
-    const { run = '', item = '', context: contextId = '', caller: callerId = '', after } = tags
-    const content = parsedJson(body)
-    const { request, task } = isObject(content) ? content : {}
-    if (!isObject(request) || !isObject(task)) return this.#drop(receipt)
-    const lease = leaseOf(receipt)
-    for (let tries = 0; tries < 3; tries++) {
-      // The node that parked the message may not have recorded it yet, or was lost before it did.
-      const known = await this.#runs.last(run)
-      const isNew = known === undefined ? after === undefined : String(known.sequence) === after
-      const found = isNew
-        ? await this.#store({ run, agentId, callerId, contextId, item, expiresAt }, task, known)
-        : known
-      if (found === undefined) continue
-      if (found.item !== item || found.phase === 'done' || found.phase === 'waiting') return this.#drop(receipt)
-      if (await this.#settleEnded(found)) return this.#drop(receipt)
-      const delivered = await this.#runs.write({ ...found, phase: 'delivered', attempt, lease }, found)
-      if (delivered === undefined) continue
-      await this.#taskLog.beginAgain(delivered)
-      const leaseUntil = Date.now() + leaseMs
-      const headers = headersOf(tags)
-      return { receipt: `${run}:${receipt}`, taskId: run, contextId, attempt, leaseUntil, callerId, headers, request }
-    }
-    await this.#options.system.queues.nack([receipt])
-    return undefined
-  }
-
-  /** Returns the items of a lessee that has left before it got them. */
-  async #putBack(items: readonly InboxItem[]): Promise<readonly InboxItem[]> {
-    const receipts = items.map(({ receipt }) => receipt.slice(receipt.indexOf(':') + 1))
-    if (receipts.length > 0) await this.#options.system.queues.nack(receipts)
-    return []
-  }
-
-  async #drop(receipt: string): Promise<undefined> {
-    await this.#options.system.queues.ack([receipt])
-    return undefined
-  }
-
-  /** @inheritdoc */
-  async events(card: AgentCard, input: InboxEventsInput): Promise<InboxEventsResult> {
-    assertStates(input.events)
-    return this.relay(card, input)
-  }
-
-  /** As `events`, for those of an agent that is called: its states are taken as they are, as in other calls. */
-  async relay(card: AgentCard, input: InboxEventsInput): Promise<InboxEventsResult> {
-    const { events, leaseMs = DEFAULT_LEASE_MS } = input
-    const held = await this.#held(card, input.receipt)
-    const { receipt, lease } = held
-    let { state } = held
-    this.#heard.set(state.agentId, performance.now())
-    const { complete, phase } = completeEvents(events, state)
-    const last = await this.#options.log.last(state.run)
-    const accepted = last?.delivery?.lease === lease ? last.delivery.accepted : 0
-    const { offset = accepted } = input
-    if (offset > accepted) {
-      throw new InboxError(
-        'OFFSET_WRONG',
-        `offset is ${offset}, and ${accepted} events of this delivery were accepted; send the events from ${accepted} on`,
-      )
-    }
-    const fresh = complete.slice(accepted - offset)
-    assertBounded(fresh, last, phase)
-    const result = {
-      accepted: Math.max(accepted, offset + complete.length),
-      cancelRequested: state.cancel === true,
-      leaseUntil: Date.now() + leaseMs,
-    }
-    if (state.phase === 'done' || state.phase === 'waiting') {
-      if (fresh.length > 0) throw new InboxError('RUN_ENDED', 'this delivery has ended; it takes no further events')
-      return result
-    }
-    if (fresh.length === 0 && phase !== 'open') {
-      // The call that wrote the end was lost before it was over.
-      await this.#finish(state, phase, receipt)
-      return result
-    }
-    const { lost } = await this.#options.system.queues.extend([receipt], leaseMs)
-    if (lost.length > 0) throw leaseLost()
-    if (fresh.length > 0 && state.phase === 'delivered') {
-      const working = await this.#update(state, { phase: 'working' })
-      if (working === undefined) throw leaseLost()
-      state = working
-    }
-    if (fresh.length > 0 && !(await this.#taskLog.append(state, fresh, phase, { lease, accepted }, last)))
-      throw leaseLost()
-    if (phase !== 'open') await this.#finish(state, phase, receipt)
-    return result
-  }
-
-  /** @inheritdoc */
-  async nack(
-    card: AgentCard,
-    { receipt: given, delayMs = 0, reject = false, reason = '' }: InboxNackInput,
-  ): Promise<void> {
-    const { receipt, state } = await this.#held(card, given)
-    if (reject) {
-      const text = reason === '' ? 'the agent has refused the request' : reason
-      await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'REJECTED', text })
-      await this.#options.system.queues.ack([receipt])
-      return
-    }
-    await this.#update(state, { phase: 'stored', lease: undefined })
-    const { lost } = await this.#options.system.queues.nack([receipt], { delayMs })
-    if (lost.length > 0) throw leaseLost()
-  }
-
-  /** @inheritdoc */
-  async status({ agent_id: agentId }: AgentCard): Promise<InboxStatus> {
+  /** Counts the requests in the inbox of an agent. @throws BrokerError ENGINE_UNAVAILABLE */
+  async status(agentId: string): Promise<InboxStatus> {
     const { channels, queues } = this.#options.system
     const name = inboxQueue(agentId)
     try {
@@ -313,131 +162,113 @@ export class Inbox implements AgentInbox {
   }
 
   /**
+   * Changes the state of a leased task. Resolves with undefined if the lease is another's, or the task is over.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  update(state: KnownRun, change: Partial<ParkedRun>): Promise<KnownRun | undefined> {
+    const isSame = ({ lease, phase }: KnownRun): boolean => lease === state.lease && phase !== 'done'
+    return this.#change(state, isSame, (known) => this.#runs.write({ ...known, ...change }, known))
+  }
+
+  /** Ends a task in place of its agent, unless its message is settled already. @throws BrokerError ENGINE_UNAVAILABLE */
+  end(state: KnownRun, outcome: ParkedOutcome): Promise<KnownRun | undefined> {
+    const isSame = ({ item, phase }: KnownRun): boolean =>
+      item === state.item && phase !== 'done' && (phase !== 'waiting' || state.phase === 'waiting')
+    return this.#change(state, isSame, (known) => this.#end(known, outcome))
+  }
+
+  /** Changes a state. Tries again with the last one if its caller has asked to cancel the task meanwhile. */
+  async #change(
+    state: KnownRun,
+    isSame: (known: KnownRun) => boolean,
+    change: (known: KnownRun) => Promise<KnownRun | undefined>,
+  ): Promise<KnownRun | undefined> {
+    let known: KnownRun | undefined = state
+    while (known !== undefined && isSame(known)) {
+      const changed = await change(known)
+      if (changed !== undefined) return changed
+      known = await this.find(state.run)
+    }
+    return undefined
+  }
+
+  async #end(state: KnownRun, outcome: ParkedOutcome): Promise<KnownRun | undefined> {
+    const ended = await this.#runs.write({ ...state, phase: 'done', outcome }, state)
+    if (ended !== undefined) await this.#writeOutcome(ended, outcome)
+    return ended
+  }
+
+  async #writeOutcome(state: KnownRun, outcome: ParkedOutcome): Promise<void> {
+    const end = await this.log.end(state.run)
+    if (!end.isOver) await this.log.append(state, [outcomeEvent(state, outcome)], 'over', end)
+  }
+
+  /**
    * Cancels a task, or asks its lessee to. Resolves with the state of the task, or undefined for one that is over.
    * @param text The reason, for the caller
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async cancel(run: string, text = 'the caller has canceled it'): Promise<KnownRun | undefined> {
     for (;;) {
-      const state = await this.#runs.last(run)
+      const state = await this.find(run)
       if (state === undefined || state.phase === 'done') return undefined
-      if (state.phase === 'stored' || state.phase === 'waiting') {
-        const ended = await this.#end(state, {
-          state: 'TASK_STATE_CANCELED',
-          reason: 'CANCELED',
-          text,
-        })
-        if (ended !== undefined) return ended
-      } else {
-        const asked = await this.#runs.write({ ...state, cancel: true }, state)
-        if (asked !== undefined) return asked
-      }
+      const isLeased = state.phase === 'delivered' || state.phase === 'working'
+      const changed = isLeased
+        ? await this.#runs.write({ ...state, cancel: true }, state)
+        : await this.#end(state, { state: 'TASK_STATE_CANCELED', reason: 'CANCELED', text })
+      if (changed !== undefined) return changed
     }
   }
 
   /** Writes the end that the gateway has decided, if the node that decided it was lost before. */
   async settle(run: string): Promise<void> {
-    const state = await this.#runs.last(run)
-    const last = state && (await this.#options.log.last(run))
-    if (state?.outcome !== undefined && last?.end !== true)
-      await this.#taskLog.append(state, [outcomeEvent(state, state.outcome)], 'over')
+    const state = await this.find(run)
+    if (state?.outcome !== undefined) await this.#writeOutcome(state, state.outcome)
   }
 
   async close(): Promise<void> {
-    clearInterval(this.#sweep)
-    await this.#dead?.drain()
+    clearInterval(this.#timer)
+    await this.#dead.drain()
     await this.#runs.close()
-  }
-
-  /** Returns the task and the receipt of a lease. @throws InboxError LEASE_LOST, RUN_ENDED */
-  async #held({ agent_id: agentId }: AgentCard, given: string) {
-    const mark = given.indexOf(':')
-    const run = given.slice(0, Math.max(0, mark))
-    const receipt = given.slice(mark + 1)
-    const lease = leaseOf(receipt)
-    const state = run === '' ? undefined : await this.#runs.last(run)
-    if (state === undefined || state.agentId !== agentId || state.lease !== lease) throw leaseLost()
-    if (state.phase === 'done' && state.outcome !== undefined) {
-      throw new InboxError('RUN_ENDED', `the task is over: ${state.outcome.text}`)
-    }
-    return { receipt, lease, state }
-  }
-
-  /** Changes the state of a leased task. Resolves with undefined if the lease is another's, or the task is over. */
-  async #update(state: KnownRun, change: Partial<ParkedRun>): Promise<KnownRun | undefined> {
-    let known: KnownRun | undefined = state
-    while (known !== undefined && known.lease === state.lease && known.phase !== 'done') {
-      const written = await this.#runs.write({ ...known, ...change }, known)
-      if (written !== undefined) return written
-      // Its caller has asked to cancel it meanwhile.
-      known = await this.#runs.last(state.run)
-    }
-    return undefined
-  }
-
-  /** Ends a round that the agent has finished. */
-  async #finish(state: KnownRun, phase: TaskPhase, receipt: string): Promise<void> {
-    const next = phase === 'over' ? 'done' : 'waiting'
-    if (state.phase !== next) await this.#update(state, { phase: next })
-    await this.#options.system.queues.ack([receipt])
-  }
-
-  /** Ends the round of a state whose last events did. Resolves with false for one that goes on. */
-  async #settleEnded(state: KnownRun): Promise<boolean> {
-    const last = await this.#options.log.last(state.run)
-    const isOver = last?.end === true
-    if (isOver) await this.#runs.write({ ...state, phase: 'done' }, state)
-    return isOver
-  }
-
-  /** Ends a task in place of its agent. Resolves with undefined if it has changed meanwhile. */
-  async #end(state: KnownRun, outcome: ParkedOutcome): Promise<KnownRun | undefined> {
-    const ended = await this.#runs.write({ ...state, phase: 'done', outcome }, state)
-    if (ended !== undefined) await this.#taskLog.append(ended, [outcomeEvent(ended, outcome)], 'over')
-    return ended
   }
 
   async #onDead({ tags }: { readonly tags: Readonly<Record<string, string>> }): Promise<void> {
     const { run = '', item } = tags
-    const state = await this.#runs.last(run)
-    if (state === undefined || state.item !== item || state.phase === 'done' || state.phase === 'waiting') return
+    const state = await this.find(run)
+    if (state === undefined || state.item !== item || state.phase === 'waiting') return
     const text = `no delivery of ${state.attempt} was answered`
-    await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_FAILED', text })
+    await this.end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_FAILED', text })
   }
 
-  /** Ends the tasks whose messages were parked for too long. Every node tries, and one succeeds. */
-  async #expire(): Promise<void> {
+  /** Ends the tasks whose time is over, and keeps the others. Every node tries, and one succeeds. */
+  async #sweep(): Promise<void> {
+    const { keepMs } = this.#options
     const now = Date.now()
-    for (const state of this.tasks.expired(now)) {
-      const text = 'the agent did not fetch the request in time'
-      await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_EXPIRED', text })
+    for (const [agentId, at] of this.#heard) if (performance.now() - at > HEARD_MS) this.#heard.delete(agentId)
+    const lapsed = new Map<string, KnownRun[]>()
+    for (const state of [...this.tasks.unfinished()]) {
+      const { agentId, expiresAt, phase, writtenAt } = state
+      const isLate = expiresAt <= now && phase !== 'waiting'
+      if (isLate && phase === 'stored') await this.#endExpired(state)
+      else if (isLate) lapsed.set(agentId, [...(lapsed.get(agentId) ?? []), state])
+      // The log would remove it.
+      else if (now - writtenAt > keepMs / 2) await this.#runs.write(state, state)
     }
-    this.tasks.forget(now - this.#options.keepMs)
+    // The queue has removed the message of a lessee that did not come back.
+    for (const [agentId, states] of lapsed) {
+      if ((await this.status(agentId)).inFlight > 0) continue
+      for (const state of states) await this.#endExpired(state)
+    }
+    this.tasks.forget(now - keepMs)
+  }
+
+  async #endExpired(state: KnownRun): Promise<void> {
+    const text = 'the agent did not fetch or answer the request in time'
+    await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_EXPIRED', text })
   }
 }
-
-/** The lease that a call extends to if it names none, in ms. */
-const DEFAULT_LEASE_MS = 60_000
 
 /** Returns the queue of an agent's requests. */
 export function inboxQueue(agentId: string): string {
   return `_AGENTS_.inbox/${agentId}`
-}
-
-function leaseOf(receipt: string): string {
-  return createHash('sha256').update(receipt).digest('hex')
-}
-
-function leaseLost(): InboxError {
-  return new InboxError('LEASE_LOST', 'the lease of this receipt is over; lease the request again')
-}
-
-function headersOf(tags: Readonly<Record<string, string>>): Record<string, string> {
-  const names = Object.keys(tags).filter((tag) => tag.startsWith(HEADER_TAG))
-  return Object.fromEntries(names.map((tag) => [tag.slice(HEADER_TAG.length), tags[tag] ?? '']))
-}
-
-/** Returns true for an error of a queue that takes no further message. */
-export function isFull(error: unknown): boolean {
-  return isBrokerError(error, 'QUEUE_FULL')
 }

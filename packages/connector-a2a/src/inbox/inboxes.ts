@@ -2,15 +2,19 @@ import type { AgentInbox } from '@signalbox/registry'
 
 import type { InboxAnswersOptions } from './inbox-answers.ts'
 import { InboxAnswers } from './inbox-answers.ts'
+import { InboxLeases } from './inbox-leases.ts'
 import type { InboxOptions } from './inbox.ts'
 import { Inbox } from './inbox.ts'
 import type { OfflineDeliveryOptions } from './offline-delivery.ts'
 import { OfflineDelivery } from './offline-delivery.ts'
 
-export type InboxesOptions = InboxOptions & Omit<InboxAnswersOptions, 'inbox'> & Omit<OfflineDeliveryOptions, 'inbox'>
+export type InboxesOptions = InboxOptions &
+  Omit<InboxAnswersOptions, 'inbox'> &
+  Omit<OfflineDeliveryOptions, 'inbox' | 'leases'>
 
 interface OpenInboxes {
   readonly inbox: Inbox
+  readonly leases: InboxLeases
   readonly answers: InboxAnswers
   readonly delivery: OfflineDelivery
 }
@@ -37,10 +41,10 @@ export class Inboxes {
   /** The inboxes as the routes of the registry use them. */
   get forRoutes(): AgentInbox {
     return {
-      lease: (card, options) => this.#open().inbox.lease(card, options),
-      events: (card, input) => this.#open().inbox.events(card, input),
-      nack: (card, input) => this.#open().inbox.nack(card, input),
-      status: (card) => this.#open().inbox.status(card),
+      lease: (card, options) => this.#open().leases.lease(card, options),
+      events: (card, input) => this.#open().leases.events(card, input),
+      nack: (card, input) => this.#open().leases.nack(card, input),
+      status: (card) => this.#open().leases.status(card),
     }
   }
 
@@ -52,9 +56,10 @@ export class Inboxes {
   #open(): OpenInboxes {
     if (this.#opened === undefined) {
       const inbox = new Inbox(this.#options)
+      const leases = new InboxLeases(this.#options.system, inbox)
       const answers = new InboxAnswers({ ...this.#options, inbox })
-      this.#opened = { inbox, answers, delivery: new OfflineDelivery({ ...this.#options, inbox }) }
-      inbox.open()
+      const delivery = new OfflineDelivery({ ...this.#options, inbox, leases })
+      this.#opened = { inbox, leases, answers, delivery }
     }
     return this.#opened
   }

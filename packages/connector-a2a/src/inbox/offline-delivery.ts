@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 
-import { decodeText, encodeText } from '@signalbox/broker-core'
-import { pauseAfter } from '@signalbox/broker-core/internal'
+import { decodeText, isBrokerError } from '@signalbox/broker-core'
+import { pauseAfter, retry } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 import type { AgentCard, InboxItem } from '@signalbox/registry'
 import { agentOptions, InboxError } from '@signalbox/registry'
@@ -12,11 +12,12 @@ import { EventReader } from '../stream/event-reader.ts'
 import type { EventConverter } from '../stream/events.ts'
 import type { CallResult } from '../subscriber/agent-call.ts'
 import type { A2aMethod } from '../wire/index.ts'
-import { isObject, METHODS } from '../wire/index.ts'
+import { isObject, METHODS, requestTo } from '../wire/index.ts'
 import { AgentAnswers, renamed, taskIn } from './agent-answers.ts'
 import { phaseAfter } from './inbox-events.ts'
+import type { InboxLeases } from './inbox-leases.ts'
 import type { Inbox } from './inbox.ts'
-import type { KnownRun } from './parked-run.ts'
+import type { KnownRun, ParkedPhase } from './parked-runs.ts'
 
 /** An agent that is called, and that may be away. */
 export interface CalledAgent {
@@ -28,6 +29,7 @@ export interface CalledAgent {
 
 export interface OfflineDeliveryOptions {
   readonly inbox: Inbox
+  readonly leases: InboxLeases
   /** Returns the card of an agent that this node serves, and the agent; undefined for any other. */
   readonly find: (agentId: string) => { readonly card: AgentCard; readonly agent: CalledAgent } | undefined
   readonly maxEventBytes: number
@@ -66,7 +68,12 @@ interface Away {
 export class OfflineDelivery {
   readonly #options: OfflineDeliveryOptions
   readonly #away = new Map<string, Away>()
+  /** The agents whose inboxes are looked into now. */
   readonly #busy = new Set<string>()
+  /** The time of the last look into each inbox. */
+  readonly #looked = new Map<string, number>()
+  /** The tasks that this node delivers, with their agents. */
+  readonly #running = new Map<string, string>()
   readonly #timer: NodeJS.Timeout
   readonly #closed = new AbortController()
 
@@ -86,9 +93,9 @@ export class OfflineDelivery {
     for (const agentId of inbox.tasks.agents) {
       const found = this.#busy.has(agentId) ? undefined : find(agentId)
       if (found === undefined || agentOptions(found.card).offline !== 'queue') continue
-      if (!inbox.tasks.of(agentId).some(({ phase }) => phase === 'stored' || phase === 'delivered')) continue
       if (!this.#isDue(agentId, found.card)) continue
       this.#busy.add(agentId)
+      this.#looked.set(agentId, performance.now())
       this.#drain(found.card, found.agent)
         .catch(failed)
         .finally(() => this.#busy.delete(agentId))
@@ -97,8 +104,22 @@ export class OfflineDelivery {
 
   /** A heartbeat ends the pause. */
   #isDue(agentId: string, { last_seen: lastSeen }: AgentCard): boolean {
+    const { tasks } = this.#options.inbox
+    const now = performance.now()
     const away = this.#away.get(agentId)
-    return away === undefined || away.lastSeen !== lastSeen || performance.now() >= away.nextAt
+    if (away !== undefined && away.lastSeen === lastSeen && now < away.nextAt) return false
+    if (this.#space(agentId) === 0) return false
+    if (tasks.stored(agentId) > 0) return true
+    // A node that is lost leaves the tasks that it delivers.
+    if (now - (this.#looked.get(agentId) ?? -Infinity) < LEASE_MS / 2) return false
+    return tasks.of(agentId).some(({ phase, run }) => LEASED.has(phase) && !this.#running.has(run))
+  }
+
+  /** Returns the number of requests that the agent may get now. */
+  #space(agentId: string): number {
+    let running = 0
+    for (const one of this.#running.values()) if (one === agentId) running++
+    return AT_ONCE - running
   }
 
   async #drain(card: AgentCard, agent: CalledAgent): Promise<void> {
@@ -109,9 +130,13 @@ export class OfflineDelivery {
       return
     }
     this.#away.delete(agentId)
-    const options = { max: AT_ONCE, waitMs: 0, leaseMs: LEASE_MS, signal: this.#closed.signal }
-    const items = await this.#options.inbox.lease(card, options)
-    await Promise.all(items.map((item) => this.#deliver(card, agent, item)))
+    const options = { max: this.#space(agentId), waitMs: 0, leaseMs: LEASE_MS, signal: this.#closed.signal }
+    for (const item of await this.#options.leases.lease(card, options)) {
+      this.#running.set(item.taskId, agentId)
+      this.#deliver(card, agent, item)
+        .catch(this.#options.failed)
+        .finally(() => this.#running.delete(item.taskId))
+    }
   }
 
   async #deliver(card: AgentCard, agent: CalledAgent, item: InboxItem): Promise<void> {
@@ -127,6 +152,8 @@ export class OfflineDelivery {
   }
 }
 
+const LEASED: ReadonlySet<ParkedPhase> = new Set<ParkedPhase>(['delivered', 'working'])
+
 /** One request on its way to its agent. */
 class Delivery {
   readonly #options: OfflineDeliveryOptions
@@ -135,9 +162,13 @@ class Delivery {
   readonly #item: InboxItem
   readonly #closed: AbortSignal
   readonly #renewal: NodeJS.Timeout
+  /** The calls of a stream, of a cancellation and of the renewal must not overtake each other. */
+  #writing: Promise<void> = Promise.resolve()
   #offset = 0
   #phase: TaskPhase = 'open'
   #agentTask: string | undefined
+  /** The id of the agent's task as it is recorded. */
+  #noted: string | undefined
   #isCancelled = false
 
   constructor(
@@ -164,6 +195,7 @@ class Delivery {
   async run(): Promise<void> {
     const state = await this.#state()
     this.#agentTask = state.agentTask
+    this.#noted = state.agentTask
     if (state.isSent !== true) {
       if (!(await this.#send(state))) return
     } else if (this.#agentTask === undefined) {
@@ -181,9 +213,9 @@ class Delivery {
 
   /** Sends the request, and writes its answer. Resolves with false if it certainly was not sent: then it is parked again. */
   async #send(state: KnownRun): Promise<boolean> {
-    const { inbox } = this.#options
+    const { inbox, leases } = this.#options
     // Before the first byte: a node that is lost from here on leaves a request that is not sent again.
-    const marked = await inbox.note(state, { isSent: true })
+    const marked = await inbox.update(state, { isSent: true })
     if (marked === undefined) return false
     const capabilities: unknown = this.#card.capabilities
     const method = isObject(capabilities) && capabilities['streaming'] === false ? METHODS.send : METHODS.stream
@@ -193,8 +225,9 @@ class Delivery {
     const outcome = await this.#call(method, { ...params, message: forAgent })
     if (outcome === 'unsent') {
       const last = await this.#state()
-      await inbox.note(last, { isSent: false })
-      await inbox.nack(this.#card, { receipt: this.#item.receipt, delayMs: LOOK_MS })
+      await inbox.update(last, { isSent: false })
+      const delayMs = Math.min(LOOK_MS * 2 ** (this.#item.attempt - 1), LONGEST_PAUSE_MS)
+      await leases.nack(this.#card, { receipt: this.#item.receipt, delayMs })
       return false
     }
     return true
@@ -231,7 +264,7 @@ class Delivery {
     const answers = new AgentAnswers(method)
     const query: AgentQuery = {
       mode: method.streams ? 'stream' : 'call',
-      body: encodeText(JSON.stringify({ jsonrpc: '2.0', id: 1, method: method.names['1.0'], params })),
+      body: requestTo(method, '1.0', params),
       callerId,
       account: `client:${callerId}`,
       timeoutMs: this.#options.timeoutMs,
@@ -276,10 +309,15 @@ class Delivery {
     }
   }
 
-  /** Writes results of the agent as events of the task; without any, extends the lease. */
-  async #write(results: readonly JsonObject[]): Promise<void> {
+  /** Writes results of the agent as events of the task, one call after another; without any, extends the lease. */
+  #write(results: readonly JsonObject[]): Promise<void> {
+    const written = this.#writing.then(() => this.#writeNow(results))
+    this.#writing = written.catch(() => {})
+    return written
+  }
+
+  async #writeNow(results: readonly JsonObject[]): Promise<void> {
     if (this.#phase !== 'open') return
-    const { inbox } = this.#options
     const { contextId, receipt, taskId } = this.#item
     const events: JsonObject[] = []
     for (const result of results) {
@@ -288,12 +326,16 @@ class Delivery {
       this.#phase = phaseAfter(result)
       if (this.#phase !== 'open') break
     }
-    if (this.#agentTask !== undefined && events.length > 0) await this.#noteTask(this.#agentTask)
-    const { accepted, cancelRequested } = await inbox.relay(this.#card, {
-      receipt,
-      offset: this.#offset,
-      events,
-      leaseMs: LEASE_MS,
+    if (this.#agentTask !== this.#noted) {
+      // By it, another node can follow the task.
+      await this.#options.inbox.update(await this.#state(), { agentTask: this.#agentTask })
+      this.#noted = this.#agentTask
+    }
+    const input = { receipt, offset: this.#offset, events, leaseMs: LEASE_MS }
+    // While the store takes no writes, the agent waits.
+    const { accepted, cancelRequested } = await retry(() => this.#options.leases.relay(this.#card, input), {
+      mayRetry: (error) => isBrokerError(error, 'ENGINE_UNAVAILABLE'),
+      signal: this.#closed,
     })
     this.#offset = accepted
     if (cancelRequested && !this.#isCancelled) {
@@ -301,11 +343,5 @@ class Delivery {
       if (this.#agentTask !== undefined && this.#phase === 'open')
         void this.#call(METHODS.cancel, { id: this.#agentTask }).catch(() => {})
     }
-  }
-
-  /** Records the task's id at the agent, by which another node can follow it. */
-  async #noteTask(agentTask: string): Promise<void> {
-    const state = await this.#state()
-    if (state.agentTask !== agentTask) await this.#options.inbox.note(state, { agentTask })
   }
 }

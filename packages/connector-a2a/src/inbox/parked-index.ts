@@ -1,6 +1,6 @@
 import { MultiMap } from '@signalbox/broker-core/internal'
 
-import type { KnownRun, ParkedPhase } from './parked-run.ts'
+import type { KnownRun, ParkedPhase } from './parked-runs.ts'
 
 /** The phases in which the last message of a task is in the queue. */
 const IN_QUEUE: ReadonlySet<ParkedPhase> = new Set<ParkedPhase>(['stored', 'delivered', 'working'])
@@ -22,6 +22,16 @@ export class ParkedIndex {
   /** The agents that have tasks. */
   get agents(): Iterable<string> {
     return this.#byAgent.keys()
+  }
+
+  /** Returns the last state of a task that this node knows. */
+  get(run: string): KnownRun | undefined {
+    return this.#known.get(run)
+  }
+
+  /** Returns the tasks that are not over. */
+  *unfinished(): Generator<KnownRun> {
+    for (const state of this.#known.values()) if (state.phase !== 'done') yield state
   }
 
   /** Returns the tasks of an agent, oldest first. */
@@ -49,17 +59,11 @@ export class ParkedIndex {
     return position
   }
 
-  /** Returns the parked tasks whose time is over. */
-  expired(now: number): readonly KnownRun[] {
-    return [...this.#stored.values()].flatMap((run) => {
-      const known = this.#known.get(run)
-      return known !== undefined && known.expiresAt <= now ? known : []
-    })
-  }
-
-  set(state: KnownRun): void {
+  /** Adds a state. Returns false for one that is not newer than the known one. */
+  set(state: KnownRun): boolean {
     const { agentId, phase, run } = state
     const before = this.#known.get(run)
+    if (before !== undefined && before.sequence >= state.sequence) return false
     if (before === undefined) this.#byAgent.add(agentId, run)
     else this.#count(before, -1)
     this.#known.set(run, state)
@@ -67,6 +71,7 @@ export class ParkedIndex {
     if (phase === 'stored') this.#stored.add(agentId, run)
     else this.#stored.delete(agentId, run)
     if (phase === 'done') this.#keepOver(run)
+    return true
   }
 
   clear(): void {

@@ -5,7 +5,53 @@ import { KeyedLog } from '@signalbox/broker-core/internal'
 import { isJsonObject } from '@signalbox/http-kit/internal'
 
 import { ParkedIndex } from './parked-index.ts'
-import type { KnownRun, ParkedPhase, ParkedRun } from './parked-run.ts'
+
+/** The phase of a run in an inbox: parked, with a lessee, with its events, waiting for its caller, or over. */
+export type ParkedPhase = 'stored' | 'delivered' | 'working' | 'waiting' | 'done'
+
+/** The state of one run of an inbox: a task, with its messages. Times are in ms since the epoch. */
+export interface ParkedRun {
+  readonly run: string
+  readonly agentId: string
+  readonly callerId: string
+  readonly contextId: string
+  readonly phase: ParkedPhase
+  /** The id of the queue item of the last message. Items with another id are dropped. */
+  readonly item: string
+  /** The sequence of the last event before the last message. */
+  readonly start: number
+  readonly createdAt: number
+  /** The time at which a parked message is given up. */
+  readonly expiresAt: number
+  /** The number of times that the last message was leased. */
+  readonly attempt: number
+  /** The digest of the lessee's receipt. */
+  readonly lease?: string | undefined
+  /** True once the last message may have reached an agent that is called: it is not sent again. */
+  readonly isSent?: boolean | undefined
+  /** The id of the task at an agent that is called. */
+  readonly agentTask?: string | undefined
+  /** True once the caller has asked to cancel the task. */
+  readonly cancel?: boolean | undefined
+  /** The end that the gateway has decided for the task. */
+  readonly outcome?: ParkedOutcome | undefined
+}
+
+/** An end of a task that its agent has not written itself. */
+export interface ParkedOutcome {
+  /** The state of A2A 1.0. */
+  readonly state: 'TASK_STATE_FAILED' | 'TASK_STATE_CANCELED'
+  readonly reason: 'DELIVERY_EXPIRED' | 'DELIVERY_FAILED' | 'REJECTED' | 'CANCELED'
+  /** The reason in words. */
+  readonly text: string
+}
+
+/** A state, and its position in the log. */
+export interface KnownRun extends ParkedRun {
+  readonly sequence: number
+  /** The time at which it was written, in ms since the epoch. */
+  readonly writtenAt: number
+}
 
 /** The compacted events store of the heads, one for each run. */
 const CHANNEL = '_AGENTS_.parked'
@@ -21,7 +67,7 @@ export class ParkedRuns {
 
   /**
    * @param maxAgeMs The time for which the state of a run is kept after its last change
-   * @param changed Called with each change that this node follows
+   * @param changed Called with each change while this node follows
    */
   constructor(
     system: BrokerHandle,
@@ -34,7 +80,7 @@ export class ParkedRuns {
     this.#follower = this.#log.follow(
       {
         restart: () => this.index.clear(),
-        entry: (entry) => this.#learn(entry),
+        entry: (entry, live) => this.#learn(readRun(entry), live),
         failed,
       },
       { signal: this.#closed.signal },
@@ -59,11 +105,12 @@ export class ParkedRuns {
    */
   async write(state: ParkedRun, after: KnownRun | undefined): Promise<KnownRun | undefined> {
     const { run, ...content } = state
-    const body = encodeText(JSON.stringify({ ...content, sequence: undefined }))
+    const body = encodeText(JSON.stringify({ ...content, sequence: undefined, writtenAt: undefined }))
     try {
-      const { sequence } = await this.#log.write(run, { body }, after?.sequence ?? 0)
-      await this.#follower.applied(sequence)
-      return { ...state, sequence }
+      const { sequence, timestamp: writtenAt } = await this.#log.write(run, { body }, after?.sequence ?? 0)
+      const written = { ...state, sequence, writtenAt }
+      this.#learn(written, true)
+      return written
     } catch (error) {
       if (isBrokerError(error, 'CONFLICT')) return undefined
       throw error
@@ -75,11 +122,9 @@ export class ParkedRuns {
     await this.#follower.closed
   }
 
-  #learn(entry: KeyedEntry): void {
-    const run = readRun(entry)
-    if (run === undefined) return
-    this.index.set(run)
-    this.#changed(run)
+  /** Learns a state from this node's write or from the log, whichever comes first. */
+  #learn(run: KnownRun | undefined, live: boolean): void {
+    if (run !== undefined && this.index.set(run) && live) this.#changed(run)
   }
 }
 
@@ -88,10 +133,10 @@ const MAX_BYTES = 64 * 1024 * 1024
 
 const PHASES: ReadonlySet<unknown> = new Set<ParkedPhase>(['stored', 'delivered', 'working', 'waiting', 'done'])
 
-function readRun({ key, body, sequence, tombstone }: KeyedEntry): KnownRun | undefined {
+function readRun({ key, body, sequence, timestamp: writtenAt, tombstone }: KeyedEntry): KnownRun | undefined {
   if (tombstone === true) return undefined
   const value: unknown = JSON.parse(decodeText(body) ?? '')
-  return isParked(value) ? { ...value, run: key, sequence } : undefined
+  return isParked(value) ? { ...value, run: key, sequence, writtenAt } : undefined
 }
 
 /** The states are written by this class alone, in a form that only grows. */

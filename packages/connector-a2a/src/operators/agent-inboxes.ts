@@ -2,7 +2,7 @@ import type { AgentCard, InboxStatus } from '@signalbox/registry'
 import { isParkable } from '@signalbox/registry'
 
 import type { Inbox } from '../inbox/inbox.ts'
-import type { KnownRun, ParkedPhase } from '../inbox/parked-run.ts'
+import type { KnownRun, ParkedPhase } from '../inbox/parked-runs.ts'
 import type { AgentLookup } from '../options.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import { parseCursor } from '../runs/run-log.ts'
@@ -100,7 +100,7 @@ export function agentInboxes(parts: AgentInboxesParts): AgentInboxes {
     ids: () => parkable().map(({ agent_id: agentId }) => agentId),
     async status(agentId) {
       const card = cardOf(agentId)
-      return card && inbox().status(card)
+      return card && inbox().status(card.agent_id)
     },
     async tasks(agentId, { all = false, limit, after }) {
       if (cardOf(agentId) === undefined) return undefined

@@ -170,10 +170,14 @@ export class RunLog {
       : this.#lastWhere(run, first, (chunk) => chunk.first <= sequence)
   }
 
-  /** Returns the last chunk of a run; undefined if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
-  async last(run: string): Promise<RunChunk | undefined> {
-    const first = await this.first(run)
-    return first && this.#lastWhere(run, first, () => true)
+  /**
+   * Returns the last chunk of a run; undefined if there is none.
+   * @param after The number of a chunk before it. @default unknown
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async last(run: string, after = 0): Promise<RunChunk | undefined> {
+    const low = after === 0 ? await this.first(run) : await this.read(run, after + 1)
+    return low && this.#lastWhere(run, low, () => true)
   }
 
   /** Doubles the distance until a chunk does not exist or is too late, and then halves it. */
