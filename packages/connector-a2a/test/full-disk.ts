@@ -8,6 +8,8 @@ const GROWS = new Set(['append', 'send'])
 export class FullDisk {
   /** Returns true for a write that finds the disk full, by its channel and its key. */
   refuses: (channel: string, key: string | undefined) => boolean = () => false
+  /** Called before a write that is not refused. */
+  before: (channel: string, key: string | undefined) => Promise<void> | undefined = () => undefined
   /** The number of writes that were refused. */
   refused = 0
 
@@ -20,8 +22,9 @@ export class FullDisk {
           return (...given: unknown[]): unknown => {
             const [channel, message] = given
             const key = (message as { key?: string } | undefined)?.key
-            if (!GROWS.has(String(name)) || !this.refuses(String(channel), key))
-              return Reflect.apply(value, target, given)
+            const act = (): unknown => Reflect.apply(value, target, given)
+            if (!GROWS.has(String(name))) return act()
+            if (!this.refuses(String(channel), key)) return this.before(String(channel), key)?.then(act) ?? act()
             this.refused++
             return Promise.reject(new BrokerError('ENGINE_UNAVAILABLE', 'the disk is full'))
           }

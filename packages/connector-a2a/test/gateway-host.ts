@@ -58,6 +58,8 @@ export interface HostOptions extends A2aConnectorOptions {
   readonly authorization?: Authorization
   /** Wraps the engine. @default the engine itself */
   readonly engine?: (engine: Engine) => Engine
+  /** The folder of the store, which another host has used before. @default a new one */
+  readonly folder?: string
 }
 
 /** Who registers the agents of these tests. */
@@ -65,8 +67,8 @@ const OWNER = { clientId: 'owner' }
 
 /** A gateway that is gone when the test is over. */
 export async function openGateway(given: HostOptions = {}): Promise<GatewayHost> {
-  const { timeouts, authorization, engine: wrapped = (one: Engine): Engine => one, ...options } = given
-  const engine = wrapped(await openEmbeddedEngine({ path: testFolder() }))
+  const { timeouts, authorization, engine: wrapped = (one) => one, folder = testFolder(), ...options } = given
+  const engine = wrapped(await openEmbeddedEngine({ path: folder }))
   const { broker, system } = createBroker(engine, authorization === undefined ? {} : { authorization })
   const registry = await openRegistry(system, {})
   const requests = new AgentRequests(system, timeouts ?? { defaultTimeoutMs: 30_000, maxTimeoutMs: 60_000 })

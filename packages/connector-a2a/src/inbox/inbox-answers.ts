@@ -24,7 +24,7 @@ import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import { findMethod, isObject, METHODS, parseForTranslation, translateRequest, translateResult } from '../wire/index.ts'
 import type { Inbox, ParkedMessage } from './inbox.ts'
 import { inboxQueue } from './inbox.ts'
-import type { KnownRun } from './parked-runs.ts'
+import type { KnownRun, ParkedPhase } from './parked-runs.ts'
 
 export interface InboxAnswersOptions {
   readonly inbox: Inbox
@@ -41,6 +41,9 @@ interface ParsedRequest {
 
 const MAX_PAGE = 100
 const DEFAULT_PAGE = 50
+
+/** A page with tasks of this size has no further ones. */
+const MAX_PAGE_BYTES = 4 * 1024 * 1024
 
 /** The answers of the gateway in place of an agent whose requests are parked. */
 export class InboxAnswers {
@@ -242,7 +245,7 @@ export class InboxAnswers {
 
   async #list(query: AgentQuery, card: AgentCard, params: JsonObject): Promise<JsonObject> {
     const { contextId, pageSize: given, pageToken } = params
-    const pageSize = Math.min(Number(given ?? DEFAULT_PAGE) || DEFAULT_PAGE, MAX_PAGE)
+    const pageSize = Math.min(Math.max(Number(given ?? DEFAULT_PAGE) || DEFAULT_PAGE, 1), MAX_PAGE)
     const all = this.#options.inbox.tasks.of(card.agent_id).filter((state) => mayRead(query, card, state.callerId))
     const wanted = all
       .filter((state) => contextId === undefined || contextId === '' || state.contextId === contextId)
@@ -251,24 +254,25 @@ export class InboxAnswers {
       typeof pageToken === 'string' && pageToken !== '' ? wanted.findIndex(({ run }) => run === pageToken) : 0
     if (from === -1)
       throw new JsonRpcError(JSON_RPC_CODES.INVALID_PARAMS, 'invalid params: pageToken names no page of this list')
-    const page = wanted.slice(from, from + pageSize)
     const withArtifacts = params['includeArtifacts'] === true
-    const tasks = await Promise.all(
-      page.map((state) => this.#task(state, { historyLength: 0, ...params }, withArtifacts)),
-    )
-    const nextPageToken = wanted[from + pageSize]?.run ?? ''
-    const status = params['status']
-    const shown =
-      status === undefined
-        ? tasks
-        : tasks.filter((task) => isObject(task['status']) && task['status']['state'] === status)
-    return { tasks: shown, nextPageToken, pageSize, totalSize: wanted.length }
+    const { status } = params
+    const tasks: JsonObject[] = []
+    let bytes = 0
+    let at = from
+    // One after another: each may have many events.
+    for (let state = wanted[at]; state !== undefined && at < from + pageSize && bytes < MAX_PAGE_BYTES;) {
+      const task = await this.#task(state, { historyLength: 0, ...params }, withArtifacts)
+      if (status === undefined || (isObject(task['status']) && task['status']['state'] === status)) tasks.push(task)
+      bytes += JSON.stringify(task).length
+      state = wanted[++at]
+    }
+    return { tasks, nextPageToken: wanted[at]?.run ?? '', pageSize, totalSize: wanted.length }
   }
 
   /** Returns a task as a caller reads it. */
   async #task(state: KnownRun, { historyLength }: JsonObject, withArtifacts = true): Promise<JsonObject> {
     const { folded } = await this.#fold(state.run)
-    const { artifacts, history, metadata, ...task } = folded.task ?? { id: state.run, contextId: state.contextId }
+    const { artifacts, history, metadata, ...task } = folded.task ?? taskWithoutEvents(state)
     const messages: readonly unknown[] = Array.isArray(history) ? history : []
     const shown =
       typeof historyLength === 'number'
@@ -310,6 +314,19 @@ function storedNow(card: AgentCard, inbox: Inbox): JsonObject {
     position: inbox.tasks.stored(card.agent_id) + 1,
     expires_at: new Date(expiresAt).toISOString(),
   }
+}
+
+/** Returns a task whose events the log does not have any more. */
+function taskWithoutEvents({ contextId, outcome, phase, run: id }: KnownRun): JsonObject {
+  return { id, contextId, status: { state: outcome?.state ?? STATES[phase] } }
+}
+
+const STATES: Readonly<Record<ParkedPhase, string>> = {
+  stored: 'TASK_STATE_SUBMITTED',
+  delivered: 'TASK_STATE_SUBMITTED',
+  working: 'TASK_STATE_WORKING',
+  waiting: 'TASK_STATE_INPUT_REQUIRED',
+  done: 'TASK_STATE_UNSPECIFIED',
 }
 
 /** Returns how far a request of an inbox is, for the metadata of its task. */

@@ -66,7 +66,7 @@ export class Inbox {
       if (phase === 'delivered' || phase === 'working') this.hear(agentId)
     }
     this.#options = options
-    this.log = new TaskLog(options.log)
+    this.log = new TaskLog(options.log, keepMs)
     this.#runs = new ParkedRuns(system, keepMs, changed, failed)
     this.#dead = system.queues.work(DEAD, {}, (message) => this.#onDead(message))
     this.#timer = setInterval(() => void this.#sweep().catch(failed), SWEEP_MS)

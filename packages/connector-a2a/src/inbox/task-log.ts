@@ -25,7 +25,7 @@ export interface TaskEnd {
 /** The end of a log without events. */
 export const NO_EVENTS: TaskEnd = { number: 0, sequence: 0, isOver: false, delivery: undefined }
 
-/** The most ends that are kept in memory, and the time after which one is not used: the log may have lost its chunks. */
+/** The most ends that are kept in memory, and the time for which one is used: the log may lose its chunks. */
 const MAX_ENDS = 1_000
 const END_MS = 600_000
 
@@ -35,14 +35,18 @@ export class TaskLog {
   /** The last ends that this node has seen, oldest first: later chunks are searched from there. */
   readonly #ends = new Map<string, { readonly end: TaskEnd; readonly at: number }>()
 
-  constructor(log: RunLog) {
+  readonly #endMs: number
+
+  /** @param keepMs The time for which the log keeps events */
+  constructor(log: RunLog, keepMs: number) {
     this.#log = log
+    this.#endMs = Math.min(END_MS, keepMs / 2)
   }
 
   /** Returns the end of the log of a task. @throws BrokerError ENGINE_UNAVAILABLE */
   async end(run: string): Promise<TaskEnd> {
     const { at = -Infinity, end = NO_EVENTS } = this.#ends.get(run) ?? {}
-    const known = performance.now() - at < END_MS ? end : NO_EVENTS
+    const known = performance.now() - at < this.#endMs ? end : NO_EVENTS
     const last = await this.#log.last(run, known.number)
     if (last === undefined) return known
     const { delivery, end: isOver, number } = last
