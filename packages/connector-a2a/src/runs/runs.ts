@@ -144,12 +144,22 @@ export class Runs {
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
   async takeOver({ callerId }: AgentQuery, { agentId, run }: LoggedRequest): Promise<ServedRun | undefined> {
-    const last = await this.log.last(run)
-    if (last === undefined) await this.log.append(run, answerOf({ agentId, callerId }, OUTCOME_UNKNOWN))
-    if (last === undefined || last.end || last.agentId !== agentId || last.callerId !== callerId) return undefined
+    // Two readers may ask for it at the same time.
+    if (this.#served.has(run)) return undefined
     this.#served.add(run)
-    const start = { after: last, over: () => void this.#served.delete(run), leaving: this.leaving }
-    return new ServedRun(this.#options, { agentId, callerId }, run, start)
+    const over = (): void => void this.#served.delete(run)
+    try {
+      const last = await this.log.last(run)
+      if (last === undefined) await this.log.append(run, answerOf({ agentId, callerId }, OUTCOME_UNKNOWN))
+      if (last !== undefined && !last.end && last.agentId === agentId && last.callerId === callerId) {
+        return new ServedRun(this.#options, { agentId, callerId }, run, { after: last, over, leaving: this.leaving })
+      }
+      over()
+      return undefined
+    } catch (error) {
+      over()
+      throw error
+    }
   }
 
   #over(account: string, run: string): void {

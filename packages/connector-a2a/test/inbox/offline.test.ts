@@ -1,10 +1,11 @@
 import { freePort } from '@signalbox/testkit/free-port'
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { describe, expect, test } from 'vitest'
 
 import type { Asked, Script } from '../agents.ts'
-import { startAgent } from '../agents.ts'
-import type { Answer, GatewayHost } from '../gateway-host.ts'
+import { json, startAgent } from '../agents.ts'
+import type { Answer, GatewayHost, HostOptions } from '../gateway-host.ts'
 import { openGateway } from '../gateway-host.ts'
 import { beginStream, send, taskEvent } from '../runs/durable-host.ts'
 
@@ -26,9 +27,12 @@ function taskOf({ text }: Answer): Task {
   return result.task ?? result
 }
 
-async function openAway(): Promise<{ readonly host: GatewayHost; readonly url: string; readonly port: number }> {
-  const host = await openGateway()
-  const port = await freePort()
+async function openAway(
+  options: HostOptions = {},
+  port?: number,
+): Promise<{ readonly host: GatewayHost; readonly url: string; readonly port: number }> {
+  const host = await openGateway(options)
+  port ??= await freePort()
   const url = `http://127.0.0.1:${port}/`
   await host.registry.register(
     { agent_id: AWAY, name: 'away', url, a2a: { wire: '1.0', offline: 'queue' } },
@@ -146,5 +150,44 @@ describe('agents that are away for a while', () => {
     }, port)
     await until(async () => (await get(host, parked.id)).status.state === 'TASK_STATE_FAILED')
     expect((await get(host, parked.id)).status.message?.parts[0]?.text).toContain('no such product')
+  })
+
+  test('away - a task is followed to its end after the node that delivered it was lost', async () => {
+    const folder = testFolder()
+    const before = await openAway({ folder })
+    const { id } = taskOf(await before.host.post(AWAY, send('hello', 'm1'), V10))
+    const agent = await startAgent((asked, response) => {
+      if (methodOf(asked) !== 'SendStreamingMessage') return response.end()
+      beginStream(response).write(taskEvent('agents-own', { task: 'WORKING' }))
+      return undefined
+    }, before.port)
+    await until(async () => (await get(before.host, id)).status.state === 'TASK_STATE_WORKING')
+    await before.host.close()
+    agent.script = (asked, response) => {
+      const task = { id: 'agents-own', contextId: 'c1', status: { state: 'TASK_STATE_COMPLETED' } }
+      if (methodOf(asked) === 'GetTask') json(response, JSON.stringify({ jsonrpc: '2.0', id: 1, result: task }))
+      else response.end()
+    }
+    const { host } = await openAway({ folder }, before.port)
+    await until(async () => (await get(host, id)).status.state === 'TASK_STATE_COMPLETED')
+    expect(agent.asked.filter((asked) => methodOf(asked) === 'SendStreamingMessage')).toHaveLength(1)
+  })
+
+  test('away - a request does not wait for the end of another one', async () => {
+    const { host, port } = await openAway()
+    const texts = ['slow', ...Array.from({ length: 8 }, () => 'quick')]
+    const ids: string[] = []
+    for (const [i, text] of texts.entries()) ids.push(taskOf(await host.post(AWAY, send(text, `m${i}`), V10)).id)
+    await startAgent((asked, response) => {
+      const task = asked.body.includes('slow') ? 'WORKING' : 'COMPLETED'
+      if (methodOf(asked) !== 'SendStreamingMessage') response.end()
+      else {
+        const stream = beginStream(response)
+        stream.write(taskEvent(`own-${task}`, { task }))
+        if (task === 'COMPLETED') stream.end()
+      }
+    }, port)
+    await until(async () => (await get(host, ids.at(-1) ?? '')).status.state === 'TASK_STATE_COMPLETED')
+    expect((await get(host, ids[0] ?? '')).status.state).toBe('TASK_STATE_WORKING')
   })
 })

@@ -1,8 +1,10 @@
+import { testFolder } from '@signalbox/testkit/test-folder'
 import { describe, expect, test } from 'vitest'
 
 import type { Script } from '../agents.ts'
-import { json } from '../agents.ts'
-import { beginStream, DURABLE, openDurable, send, taskEvent } from './durable-host.ts'
+import { json, startAgent } from '../agents.ts'
+import { openGateway } from '../gateway-host.ts'
+import { beginStream, DURABLE, openDurable, registerDurable, send, taskEvent } from './durable-host.ts'
 
 const V10 = { 'a2a-version': '1.0' }
 
@@ -128,5 +130,37 @@ describe('streams whose connection to the agent breaks', () => {
       beginStream(response).write(taskEvent('t1', { task: 'COMPLETED' }), () => response.destroy())
     })
     expect(results).toHaveLength(1)
+  })
+
+  test('recovery - two readers of a stream that was left continue it once', async () => {
+    const folder = testFolder()
+    const agent = await startAgent((asked, response) => {
+      const { method } = JSON.parse(asked.body) as { method: string }
+      if (method === 'SendStreamingMessage') beginStream(response).write(taskEvent('t1', { task: 'WORKING' }))
+      else if (method === 'SubscribeToTask') {
+        beginStream(response)
+        response.write(taskEvent('t1', { task: 'WORKING' }))
+        setTimeout(() => response.end(taskEvent('t1', { state: 'COMPLETED' })), 1_000)
+      }
+    })
+    const before = await openGateway({ folder, shared: false })
+    await registerDurable(before, agent.url)
+    const headers = { ...V10, 'content-type': 'application/json' }
+    const body = JSON.stringify(send('go', 'm1', 1, 'SendStreamingMessage'))
+    const first = await fetch(`${before.base}/a2a/${DURABLE}`, { method: 'POST', headers, body })
+    const reader = first.body?.getReader()
+    let text = ''
+    while (!/^id: .*\n/m.test(text)) {
+      text += new TextDecoder().decode((await reader?.read())?.value)
+    }
+    const [, cursor = ''] = /^id: (.*)$/m.exec(text) ?? []
+    await before.close()
+    const host = await openGateway({ folder, shared: false })
+    const subscribe = { jsonrpc: '2.0', id: 1, method: 'SubscribeToTask', params: { id: 't1' } }
+    const reads = Array.from({ length: 4 }, () => host.post(DURABLE, subscribe, { ...V10, 'last-event-id': cursor }))
+    const texts = await Promise.all(reads.map(async (read) => (await read).text.replaceAll(/^:.*\n\n/gm, '')))
+    expect(texts[0]).toContain('TASK_STATE_COMPLETED')
+    expect(new Set(texts).size).toBe(1)
+    expect(agent.asked.filter(({ body: asked }) => asked.includes('SubscribeToTask'))).toHaveLength(1)
   })
 })
