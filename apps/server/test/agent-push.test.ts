@@ -402,6 +402,18 @@ test('push - a task has at most 10 configurations', async () => {
   expect((await create('c3')).error).toBeUndefined()
 })
 
+test('push - a configuration that is refused does not replace the one with its id', async () => {
+  const server = await servePull()
+  const me = caller(server)
+  const { id: taskId } = (await me.send(PULL)).result.task
+  const config = { taskId, id: 'c', url: 'http://127.0.0.1:9/' }
+  expect((await me.call(PULL, 'CreateTaskPushNotificationConfig', config)).error).toBeUndefined()
+  const refused = await me.call(PULL, 'CreateTaskPushNotificationConfig', { ...config, url: 'ftp://127.0.0.1/' })
+  expect(refused.error).toMatchObject({ code: -32602 })
+  const { result } = await me.call(PULL, 'GetTaskPushNotificationConfig', { taskId, id: 'c' })
+  expect(result).toEqual(config)
+})
+
 test('push - only the caller of a task changes its configurations; the owner of the agent reads them', async () => {
   const one = issuer()
   const folder = testFolder()

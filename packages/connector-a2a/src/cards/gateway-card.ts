@@ -200,10 +200,14 @@ function agentAddress({ base, agentId }: InterfacePlace): string {
  */
 function interfacesV10(place: InterfacePlace, tenants: readonly string[], native: boolean): readonly JsonObject[] {
   const url = agentAddress(place)
-  const shapes = tenants.length === 0 ? [{}] : tenants.map((tenant) => ({ tenant }))
   const bindings = native ? ['JSONRPC', 'HTTP+JSON'] : ['JSONRPC']
-  return shapes.flatMap((tenant) =>
-    bindings.map((protocolBinding) => ({ url, protocolBinding, ...tenant, protocolVersion: '1.0' })),
+  const all: readonly (string | undefined)[] = tenants.length === 0 ? [undefined] : tenants
+  return all.flatMap((tenant) =>
+    bindings.map((protocolBinding) =>
+      tenant === undefined
+        ? { url, protocolBinding, protocolVersion: '1.0' }
+        : { url, protocolBinding, tenant, protocolVersion: '1.0' },
+    ),
   )
 }
 

@@ -24,7 +24,7 @@ import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import { findMethod, isObject, METHODS, parseForTranslation, translateRequest, translateResult } from '../wire/index.ts'
 import type { Inbox, ParkedMessage } from './inbox.ts'
 import { inboxQueue } from './inbox.ts'
-import type { KnownRun, ParkedPhase } from './parked-runs.ts'
+import type { KnownRun, ParkedPhase } from './parked-index.ts'
 
 export interface InboxAnswersOptions {
   readonly inbox: Inbox

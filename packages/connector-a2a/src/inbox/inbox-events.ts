@@ -4,7 +4,7 @@ import { InboxError } from '@signalbox/registry'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { phaseOf } from '../runs/seen-task.ts'
 import { isObject, STATES_10, StreamTranslation, UntranslatableError } from '../wire/index.ts'
-import type { ParkedRun } from './parked-runs.ts'
+import type { ParkedRun } from './parked-index.ts'
 import type { TaskEnd } from './task-log.ts'
 
 /** The members of a StreamResponse, and the member of each that names the task. */

@@ -20,7 +20,7 @@ import { isObject, parsedJson } from '../wire/index.ts'
 import { assertBounded, assertStates, completeEvents } from './inbox-events.ts'
 import type { Inbox } from './inbox.ts'
 import { inboxQueue } from './inbox.ts'
-import type { KnownRun } from './parked-runs.ts'
+import type { KnownRun } from './parked-index.ts'
 import { acceptedIn } from './task-log.ts'
 
 /** A lease of a call, with the last state of its task. */

@@ -8,8 +8,7 @@ import { agentOptions } from '@signalbox/registry'
 
 import { HEADER_TAG } from '../requests/agent-query.ts'
 import type { RunLog } from '../runs/run-log.ts'
-import type { ParkedIndex } from './parked-index.ts'
-import type { KnownRun, ParkedOutcome, ParkedRun } from './parked-runs.ts'
+import type { KnownRun, ParkedIndex, ParkedOutcome, ParkedRun } from './parked-index.ts'
 import { ParkedRuns } from './parked-runs.ts'
 import { NO_EVENTS, outcomeEvent, TaskLog } from './task-log.ts'
 
@@ -246,7 +245,7 @@ export class Inbox {
     const now = Date.now()
     for (const [agentId, at] of this.#heard) if (performance.now() - at > HEARD_MS) this.#heard.delete(agentId)
     const lapsed = new Map<string, KnownRun[]>()
-    for (const state of [...this.tasks.unfinished()]) {
+    for (const state of this.tasks.unfinished()) {
       const { agentId, expiresAt, phase, writtenAt } = state
       const isLate = expiresAt <= now && phase !== 'waiting'
       if (isLate && phase === 'stored') await this.#endExpired(state)

@@ -17,7 +17,7 @@ import { AgentAnswers, renamed, taskIn } from './agent-answers.ts'
 import { phaseAfter } from './inbox-events.ts'
 import type { InboxLeases } from './inbox-leases.ts'
 import type { Inbox } from './inbox.ts'
-import type { KnownRun, ParkedPhase } from './parked-runs.ts'
+import type { KnownRun, ParkedPhase } from './parked-index.ts'
 
 /** An agent that is called, and that may be away. */
 export interface CalledAgent {

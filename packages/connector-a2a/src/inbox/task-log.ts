@@ -7,7 +7,7 @@ import { LoggedEvents, logText } from '../runs/logged-events.ts'
 import type { ChunkDelivery, RunLog } from '../runs/run-log.ts'
 import type { TaskPhase } from '../runs/seen-task.ts'
 import { asBytes } from '../stream/native-events.ts'
-import type { KnownRun, ParkedOutcome } from './parked-runs.ts'
+import type { KnownRun, ParkedOutcome } from './parked-index.ts'
 
 const ROUND_END = new LoggedEvents('1.0', () => {}).ended().text
 

@@ -2,7 +2,7 @@ import type { AgentCard, InboxStatus } from '@signalbox/registry'
 import { isParkable } from '@signalbox/registry'
 
 import type { Inbox } from '../inbox/inbox.ts'
-import type { KnownRun, ParkedPhase } from '../inbox/parked-runs.ts'
+import type { KnownRun, ParkedPhase } from '../inbox/parked-index.ts'
 import type { AgentLookup } from '../options.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import { parseCursor } from '../runs/run-log.ts'

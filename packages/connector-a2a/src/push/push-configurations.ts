@@ -52,7 +52,13 @@ export class PushConfigurations {
     const id = subscriptionId(agentId, taskId, config.id ?? taskId)
     const input = { ...subscriptionOf(agentId, taskId, config, caller), position }
     const known = await push.find(id)
-    if (known !== undefined) await this.delete(known)
+    if (known !== undefined) {
+      // One that is refused replaces none.
+      await push.check(input).catch((error: unknown) => {
+        if (!isWebhookFailure(error) || error.code !== 'SUBSCRIPTION_LIMIT') throw refusal(error)
+      })
+      await this.delete(known)
+    }
     return refusals(() => push.put(id, input))
   }
 

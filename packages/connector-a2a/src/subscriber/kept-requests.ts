@@ -12,7 +12,26 @@ import type { EventConverter } from '../stream/events.ts'
 import type { A2aMethod, WireVersion } from '../wire/index.ts'
 import type { CallResult } from './agent-call.ts'
 import { ACCEPTED, AGENT_BUSY } from './agent-failures.ts'
-import type { AdmittedRequest, CallUnderWay } from './call-under-way.ts'
+import type { CallPlace } from './instances/instance-pool.ts'
+import type { FollowedTask } from './instances/task-ids.ts'
+import type { IsolatedRequest } from './isolation/task-isolation.ts'
+
+/** A call under way, at one of the agent's instances. */
+export interface CallUnderWay {
+  readonly place: CallPlace
+  readonly query: AgentQuery
+  /** The task that the call continues, if the agent has several instances. */
+  readonly followed: FollowedTask | undefined
+  /** Counts the bytes of the agent's response. */
+  readonly held: HeldBytes
+  /** Undefined without isolation. */
+  readonly isolated?: IsolatedRequest | undefined
+  /** The run that keeps the answer; undefined if it is not kept. */
+  readonly run?: ServedRun | undefined
+}
+
+/** A request that its caller may send. */
+export type AdmittedRequest = Pick<CallUnderWay, 'query' | 'held' | 'isolated' | 'run'>
 
 /** The agent that the requests are for. */
 export interface KeepingAgent {

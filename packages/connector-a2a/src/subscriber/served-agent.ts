@@ -24,7 +24,6 @@ import type { NodeBudget } from '../stream/link/node-budget.ts'
 import type { SenderOwner } from '../stream/link/sender.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
-import type { AdmittedRequest, CallUnderWay } from './call-under-way.ts'
 import {
   ACCEPTED,
   ADDRESS_REFUSED,
@@ -41,6 +40,7 @@ import type { ServedInstance } from './instances/instance-pool.ts'
 import { CallPlace, InstancePool } from './instances/instance-pool.ts'
 import type { TaskIsolation } from './isolation/task-isolation.ts'
 import { bytesOf, mentions } from './json-bodies.ts'
+import type { AdmittedRequest, CallUnderWay } from './kept-requests.ts'
 import { KeptRequests } from './kept-requests.ts'
 import { ReplyBody } from './reply-body.ts'
 import { AgentWire } from './wire/agent-wire.ts'

@@ -20,7 +20,7 @@ const EVENTS = ARTIFACTS + 2
 const BEHIND = 64
 
 /** Answers a message with artifacts, at the pace of a reader, and any other request with its task. */
-function flood(reader: () => Reader | undefined): Script {
+function flood(reader: Promise<Reader>): Script {
   return async ({ body }, response) => {
     const { method } = JSON.parse(body) as { method: string }
     if (method === 'GetTask') {
@@ -31,7 +31,9 @@ function flood(reader: () => Reader | undefined): Script {
     response.write(taskEvent('t1', { task: 'WORKING' }))
     for (let n = 1; n <= ARTIFACTS; n++) {
       response.write(taskEvent('t1', { artifact: `${n} ${'x'.repeat(65_536)}` }))
-      if (n % (BEHIND / 2) === 0) await until(() => n - (reader()?.sequences.length ?? 0) < BEHIND)
+      if (n % (BEHIND / 2) !== 0) continue
+      const { sequences } = await reader
+      await until(() => n - sequences.length < BEHIND)
     }
     response.end(taskEvent('t1', { state: 'COMPLETED' }))
   }
@@ -76,12 +78,13 @@ function numbers(from: number, to: number): number[] {
 }
 
 test('slow reader - it misses the events that were removed meanwhile, and gets the task in their place; others get all', async () => {
-  let fast: Reader | undefined
-  const { host } = await openDurable(flood(() => fast))
+  const paced = Promise.withResolvers<Reader>()
+  const { host } = await openDurable(flood(paced.promise))
   const slow = await openStream(host)
   slow.response.pause()
-  fast = await openStream(host)
-  await until(() => fast?.isOver ?? false)
+  const fast = await openStream(host)
+  paced.resolve(fast)
+  await until(() => fast.isOver)
   expect(fast.sequences).toEqual(numbers(1, EVENTS))
   slow.response.resume()
   await until(() => slow.isOver)
@@ -92,19 +95,17 @@ test('slow reader - it misses the events that were removed meanwhile, and gets t
 })
 
 test('slow reader - those that read nothing are cut off, and hold little memory; others get all', async () => {
-  let fast: Reader | undefined
-  const { host } = await openDurable(
-    flood(() => fast),
-    { streamLimits: { slowConsumerMs: 1_000 } },
-  )
+  const paced = Promise.withResolvers<Reader>()
+  const { host } = await openDurable(flood(paced.promise), { streamLimits: { slowConsumerMs: 1_000 } })
   const slow = await Promise.all(Array.from({ length: 8 }, () => openStream(host)))
   for (const { response } of slow) response.pause()
   const before = process.memoryUsage().arrayBuffers
   let most = 0
-  fast = await openStream(host)
+  const fast = await openStream(host)
+  paced.resolve(fast)
   await until(() => {
     most = Math.max(most, process.memoryUsage().arrayBuffers - before)
-    return fast?.isOver ?? false
+    return fast.isOver
   })
   expect(fast.sequences).toEqual(numbers(1, EVENTS))
   // Without a bound, each of them would hold the 30 MiB of the run.
