@@ -11,9 +11,8 @@ import { Table } from '../../components/table.tsx'
 import { count, plural, span, UserText } from '../../components/values.tsx'
 import { go, href, setQuery } from '../../router/location.ts'
 import { useMay } from '../../session/operator.ts'
-import type { InboxTask } from './inbox-task.tsx'
-import { isCancelable, TaskPhase } from './inbox-task.tsx'
-import { TaskEventsDialog } from './task-events.tsx'
+import type { InboxTask } from './task-events.tsx'
+import { isCancelable, TaskEventsDialog, TaskPhase } from './task-events.tsx'
 
 const PAGE = 100
 

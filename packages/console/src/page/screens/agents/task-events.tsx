@@ -7,10 +7,9 @@ import { useFurtherPages } from '../../api/use-pages.ts'
 import { Dialog } from '../../components/dialog.tsx'
 import { Empty, ErrorOf, Facts, Loading } from '../../components/page.tsx'
 import { Timeline } from '../../components/timeline.tsx'
-import { bytes, count, Time, UserCode, UserText } from '../../components/values.tsx'
+import type { BadgeKind } from '../../components/values.tsx'
+import { Badge, bytes, count, Time, UserCode, UserText } from '../../components/values.tsx'
 import { useMay } from '../../session/operator.ts'
-import type { InboxTask } from './inbox-task.tsx'
-import { isCancelable, TaskPhase } from './inbox-task.tsx'
 
 type EventPage = GetData<'/api/agent_task_events'>
 type TaskEvent = EventPage['items'][number]
@@ -169,4 +168,37 @@ function pretty(text: string): string {
   } catch {
     return text
   }
+}
+
+/** A task of an inbox. */
+export type InboxTask = GetData<'/api/agent_tasks'>['items'][number]
+
+/** Returns `true` for a task that is not over and that nobody has canceled. */
+export function isCancelable({ phase, cancel_requested }: InboxTask): boolean {
+  return phase !== 'done' && !cancel_requested
+}
+
+const PHASES: Readonly<Record<InboxTask['phase'], readonly [BadgeKind, string]>> = {
+  stored: ['neutral', 'Waiting'],
+  delivered: ['neutral', 'Delivered'],
+  working: ['neutral', 'Working'],
+  waiting: ['warning', 'Waits for input'],
+  done: ['good', 'Over'],
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  DELIVERY_EXPIRED: 'Expired',
+  DELIVERY_FAILED: 'Not delivered',
+  REJECTED: 'Rejected',
+  CANCELED: 'Canceled',
+}
+
+/** The state of a task in words. */
+export function TaskPhase({ task: { phase, reason, cancel_requested: isAsked } }: { readonly task: InboxTask }) {
+  if (phase === 'done' && reason !== undefined) {
+    return <Badge kind={reason === 'CANCELED' ? 'neutral' : 'bad'}>{REASONS[reason] ?? reason}</Badge>
+  }
+  if (isAsked && phase !== 'done') return <Badge kind="warning">To be canceled</Badge>
+  const [kind, text] = PHASES[phase]
+  return <Badge kind={kind}>{text}</Badge>
 }
