@@ -2,7 +2,7 @@ import type { AgentInbox } from '@signalbox/registry'
 
 import type { InboxAnswersOptions } from './inbox-answers.ts'
 import { InboxAnswers } from './inbox-answers.ts'
-import { InboxLeases } from './inbox-leases.ts'
+import { Leases } from './leases.ts'
 import type { InboxOptions } from './inbox.ts'
 import { Inbox } from './inbox.ts'
 import type { OfflineDeliveryOptions } from './offline-delivery.ts'
@@ -14,7 +14,7 @@ export type InboxesOptions = InboxOptions &
 
 interface OpenInboxes {
   readonly inbox: Inbox
-  readonly leases: InboxLeases
+  readonly leases: Leases
   readonly answers: InboxAnswers
   readonly delivery: OfflineDelivery
 }
@@ -56,7 +56,7 @@ export class Inboxes {
   #open(): OpenInboxes {
     if (this.#opened === undefined) {
       const inbox = new Inbox(this.#options)
-      const leases = new InboxLeases(this.#options.system, inbox)
+      const leases = new Leases(this.#options.system, inbox)
       const answers = new InboxAnswers({ ...this.#options, inbox })
       const delivery = new OfflineDelivery({ ...this.#options, inbox, leases })
       this.#opened = { inbox, leases, answers, delivery }

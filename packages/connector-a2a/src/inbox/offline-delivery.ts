@@ -15,7 +15,7 @@ import type { A2aMethod } from '../wire/index.ts'
 import { isObject, METHODS, requestTo } from '../wire/index.ts'
 import { AgentAnswers, renamed, taskIn } from './agent-answers.ts'
 import { phaseAfter } from './inbox-events.ts'
-import type { InboxLeases } from './inbox-leases.ts'
+import type { Leases } from './leases.ts'
 import type { Inbox } from './inbox.ts'
 import type { KnownRun, ParkedPhase } from './parked-index.ts'
 
@@ -29,7 +29,7 @@ export interface CalledAgent {
 
 export interface OfflineDeliveryOptions {
   readonly inbox: Inbox
-  readonly leases: InboxLeases
+  readonly leases: Leases
   /** Returns the card of an agent that this node serves, and the agent; undefined for any other. */
   readonly find: (agentId: string) => { readonly card: AgentCard; readonly agent: CalledAgent } | undefined
   readonly maxEventBytes: number

@@ -57,6 +57,12 @@ async function park({ host }: Pull, messageId = 'm1'): Promise<Task> {
   return taskOf(await host.post(PULL, send('hello', messageId), V10))
 }
 
+/** Parks a request without waiting for its answer. */
+async function parkAtOnce(pull: Pull, messageId = 'm1'): Promise<Task> {
+  const message = { messageId, role: 'ROLE_USER', parts: [{ text: 'hello' }] }
+  return taskOf(await ask(pull, 'SendMessage', { message, configuration: { returnImmediately: true } }))
+}
+
 function ask({ host }: Pull, method: string, params: object): Promise<Answer> {
   return host.post(PULL, { jsonrpc: '2.0', id: 1, method, params }, V10)
 }
@@ -68,8 +74,10 @@ async function get(pull: Pull, id: string): Promise<Task> {
 describe('tasks whose lessees or callers behave in other ways', () => {
   test('inbox - a task has failed whose lessee did not come back before its time was over', async () => {
     const pull = await openPull({ ttl_seconds: 1 })
-    const { id } = await park(pull)
-    const { receipt } = await lease(pull, 1_500)
+    // The lessee waits already, so that the request does not expire before.
+    const leased = lease(pull, 1_500)
+    const { id } = await parkAtOnce(pull)
+    const { receipt } = await leased
     await pull.inbox.events(pull.card, { receipt, offset: 0, events: [status('WORKING')], leaseMs: 1_500 })
     await until(async () => (await get(pull, id)).status.state === 'TASK_STATE_FAILED')
     expect(await pull.inbox.status(pull.card)).toMatchObject({ waiting: 0, inFlight: 0 })
@@ -77,8 +85,9 @@ describe('tasks whose lessees or callers behave in other ways', () => {
 
   test('inbox - a lessee that renews its lease may work for longer than the request could wait', async () => {
     const pull = await openPull({ ttl_seconds: 1 })
-    const { id } = await park(pull)
-    const { receipt } = await lease(pull)
+    const leased = lease(pull)
+    const { id } = await parkAtOnce(pull)
+    const { receipt } = await leased
     const end = performance.now() + 4_500
     await until(async () => {
       await pull.inbox.events(pull.card, { receipt, offset: 0, events: [] })
@@ -133,8 +142,7 @@ describe('tasks whose lessees or callers behave in other ways', () => {
     const pull = await openPull({ max_per_caller: 5 })
     const ids: string[] = []
     for (const messageId of ['m1', 'm2', 'm3']) {
-      const message = { messageId, role: 'ROLE_USER', parts: [{ text: 'hello' }] }
-      ids.unshift(taskOf(await ask(pull, 'SendMessage', { message, configuration: { returnImmediately: true } })).id)
+      ids.unshift((await parkAtOnce(pull, messageId)).id)
       const { receipt } = await lease(pull)
       const events = [artifact('x'.repeat(3 * 1024 * 1024)), status('COMPLETED')]
       await pull.inbox.events(pull.card, { receipt, offset: 0, events })

@@ -32,7 +32,7 @@ interface HeldLease {
 }
 
 /** The lessees of inboxes: they get requests, and write events about them. */
-export class InboxLeases implements AgentInbox {
+export class Leases implements AgentInbox {
   readonly #queues: BrokerHandle['queues']
   readonly #inbox: Inbox
 
