@@ -33,6 +33,16 @@ export const BROKER_ERRORS = {
   CALLER_LIMIT: 'a limit of the caller is reached',
   /** A part of the message is not valid. `details.field`. */
   MESSAGE_INVALID: 'a part of the message is not valid',
+  /**
+   * The body does not match the schema of its channel, or the channel has no schema with the name that the message
+   * selects. `details.problems` has the first ten, each `{pointer, problem}`; `details.version`, `details.versions`.
+   */
+  SCHEMA_MISMATCH: 'the body does not match the schema of its channel',
+  /**
+   * This node or engine cannot apply a setting of the channel, for example one of a newer version. `details.channel`,
+   * `details.type`.
+   */
+  SETTING_UNSUPPORTED: 'a setting of the channel cannot be applied',
   /** Body, metadata and tags together exceed the limit. `details.bytes`, `details.limit`. */
   MESSAGE_TOO_LARGE: 'the message is larger than the limit',
   /** The queue reached its limit of messages or bytes. `details.channel`, `details.limit`. */

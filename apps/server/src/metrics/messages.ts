@@ -79,6 +79,23 @@ function byType(make: () => MessageCounters): Readonly<Record<ChannelType, Messa
   return { queues: make(), events: make(), events_store: make(), commands: make(), queries: make() }
 }
 
+/** Counts the messages and copies that the schema of their channel refused. */
+export function schemaMetrics(registry: Registry): BrokerObserver {
+  const refusals = new Counter({
+    name: 'broker_schema_refusals_total',
+    help: 'Messages and copies by routing whose body does not match the schema of their channel.',
+    registers: [registry],
+  })
+  return {
+    failed: (_action, _type, _channel, _caller, code) => {
+      if (code === 'SCHEMA_MISMATCH') refusals.inc()
+    },
+    routingFailed: ({ code }) => {
+      if (code === 'SCHEMA_MISMATCH') refusals.inc()
+    },
+  }
+}
+
 /** Counts denials by the policy, and by the scopes of tokens. */
 export function authorizationMetrics(registry: Registry): BrokerObserver {
   const denials = new Counter({
@@ -97,6 +114,7 @@ const REASONS: Readonly<Record<RoutingFailureReason, true>> = {
   cycle: true,
   hops: true,
   copies: true,
+  schema: true,
   engine: true,
 }
 

@@ -16,6 +16,7 @@ import { encodeText, MAX_TAGS } from '../message.ts'
 import type { Action, Attachment, Observers } from '../observer.ts'
 import { assertObject } from '../options.ts'
 import type { Routing } from '../routing/routing.ts'
+import { checkBody } from '../settings/schema/check-body.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
@@ -272,6 +273,11 @@ export class Access {
       )
     }
     return { id: randomUUID(), clientId: this.caller.clientId, body, metadata, tags }
+  }
+
+  /** Checks a body against the channel's schema. @throws BrokerError SCHEMA_MISMATCH, SETTING_UNSUPPORTED */
+  body(type: ChannelType, channel: string, message: OutgoingMessage): void {
+    checkBody(this.engine.settings, type, channel, message)
   }
 
   /** Runs a call, and reports a Broker error to the observers. */

@@ -31,7 +31,7 @@ export class EventsStore {
 
   /**
    * Appends an event; resolves with its sequence when it is durable.
-   * @throws BrokerError CHANNEL_*, MESSAGE_*, CONFLICT, ENGINE_UNAVAILABLE
+   * @throws BrokerError CHANNEL_*, MESSAGE_*, SCHEMA_MISMATCH, CONFLICT, ENGINE_UNAVAILABLE
    */
   publish(channel: string, input: StoredEventInput): Promise<AppendResult> {
     const access = this.#access
@@ -48,6 +48,8 @@ export class EventsStore {
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
       const message = access.message(input)
+      // A tombstone has no content.
+      if (!tombstone) access.body('events_store', channel, message)
       const repeatable = { ...message, deduplicationId: deduplicationIdOf(message, deduplicationKey) }
       const entry = { ...repeatable, key, expectLastOfKey, tombstone }
       const result = await access.creating('events_store', channel, () =>

@@ -15,12 +15,13 @@ export class Events {
     this.#access = access
   }
 
-  /** Publishes an event to the current subscribers. @throws BrokerError CHANNEL_*, MESSAGE_*, ENGINE_UNAVAILABLE */
+  /** Publishes an event to the current subscribers. @throws BrokerError CHANNEL_*, MESSAGE_*, SCHEMA_MISMATCH, ENGINE_UNAVAILABLE */
   publish(channel: string, input: MessageInput): Promise<{ readonly id: string }> {
     const access = this.#access
     return access.run('send', 'events', channel, async () => {
       access.channel('send', 'events', channel)
       const message = access.message(input)
+      access.body('events', channel, message)
       await access.creating('events', channel, () => access.engine.events.publish(channel, message))
       access.observers.accepted('events', channel, access.caller, message)
       if (access.routing?.active) {

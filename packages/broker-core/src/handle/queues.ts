@@ -7,6 +7,7 @@ import type { Attachment } from '../observer.ts'
 import { assertObject, assertTexts, shown } from '../options.ts'
 import { routeMessage } from '../routing/route.ts'
 import type { RoutingTable } from '../routing/routing-table.ts'
+import { checkBodies } from '../settings/schema/check-body.ts'
 import type { WorkHandler, WorkOptions } from '../work/work.ts'
 import { WorkerPool } from '../work/worker-pool.ts'
 import type { Access } from './access.ts'
@@ -46,13 +47,14 @@ export class Queues {
 
   /**
    * Stores a message; resolves when it is durable.
-   * @throws BrokerError CHANNEL_*, MESSAGE_*, ARGUMENT_INVALID, QUEUE_FULL, ENGINE_UNAVAILABLE
+   * @throws BrokerError CHANNEL_*, MESSAGE_*, SCHEMA_MISMATCH, ARGUMENT_INVALID, QUEUE_FULL, ENGINE_UNAVAILABLE
    */
   send(channel: string, input: QueueSendInput): Promise<SendResult> {
     const access = this.#access
     return access.run('send', 'queues', channel, async () => {
       access.channel('send', 'queues', channel)
       const message = this.#complete(channel, input)
+      access.body('queues', channel, message)
       const result = await access.creating('queues', channel, () => access.engine.queues.send(channel, message))
       if (!result.duplicate) access.observers.accepted('queues', channel, access.caller, message)
       if (access.routing?.active) {
@@ -71,6 +73,8 @@ export class Queues {
       assertObject('inputs', inputs, 'a list of messages')
       const messages = inputs.map((input) => this.#complete(channel, input))
       if (messages.length === 0) return []
+      const checks = checkBodies(access.engine.settings, 'queues', channel, messages)
+      if (checks !== undefined) await checks
       const results = await access.creating('queues', channel, () => access.engine.queues.sendBatch(channel, messages))
       for (const [i, message] of messages.entries()) {
         if (!results[i]?.duplicate) access.observers.accepted('queues', channel, access.caller, message)

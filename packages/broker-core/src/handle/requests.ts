@@ -30,7 +30,7 @@ export class Requests {
   /**
    * Sends a request and waits for the answer. Also waits for a first subscriber, unless `onlyIfSubscribed` is set. A
    * rejection is an answer: `executed` is false and `error` has the reason.
-   * @throws BrokerError CHANNEL_*, CALLER_LIMIT, MESSAGE_*, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
+   * @throws BrokerError CHANNEL_*, CALLER_LIMIT, MESSAGE_*, SCHEMA_MISMATCH, NO_SUBSCRIBER, REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
    */
   send(channel: string, input: MessageInput, options: RequestOptions): Promise<Reply> {
     const access = this.#access
@@ -40,6 +40,7 @@ export class Requests {
       assertInteger('timeoutMs', options.timeoutMs, 1)
       options.signal?.throwIfAborted()
       const message = access.message(input)
+      access.body(this.#type, channel, message)
       const ended = access.beginWaiting()
       try {
         const reply = access.creating(this.#type, channel, () =>

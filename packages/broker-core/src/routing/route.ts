@@ -9,6 +9,7 @@ import { queueTags } from '../message-tags.ts'
 import type { OutgoingMessage } from '../message.ts'
 import { contentOf } from '../message.ts'
 import type { Observers } from '../observer.ts'
+import { checkBodies } from '../settings/schema/check-body.ts'
 import type { RoutingTable } from './routing-table.ts'
 import type { RoutingFailure, RoutingPlace } from './routing.ts'
 import type { RoutableType, RoutingRule } from './rule.ts'
@@ -179,6 +180,8 @@ class Journey {
     const message: OutgoingMessage = { ...content, id: randomUUID(), tags }
     const hops = from.hops + 1
     try {
+      const checks = checkBodies(this.#sender.engine.settings, to.type, to.channel, [message])
+      if (checks !== undefined) await checks
       if (await this.#sender.creating(to.type, to.channel, () => this.#write(to, message))) {
         observers.accepted(to.type, to.channel, caller, message)
         const { type, channel } = from
@@ -187,7 +190,9 @@ class Journey {
       return { ...to, message, hops, before: from }
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error)
-      this.#fail(rule, from, 'engine', detail, to, isBrokerError(error) ? error : undefined)
+      const code = isBrokerError(error) ? error.code : undefined
+      const isSchema = code === 'SCHEMA_MISMATCH' || code === 'SETTING_UNSUPPORTED'
+      this.#fail(rule, from, isSchema ? 'schema' : 'engine', detail, to, code)
       return undefined
     }
   }
@@ -218,7 +223,7 @@ class Journey {
     reason: RoutingFailure['reason'],
     detail: string,
     to?: RoutingPlace,
-    error?: { readonly code: RoutingFailure['code'] },
+    code?: RoutingFailure['code'],
   ): void {
     // Problems of the table were reported with the first send.
     if (this.#origin.duplicate && reason !== 'engine') return
@@ -230,7 +235,7 @@ class Journey {
       detail,
       message,
       to,
-      code: error?.code,
+      code,
     }
     this.#sender.observers.routingFailed(failure, this.#sender.caller)
   }

@@ -51,9 +51,10 @@ export interface RoutedCopy {
  * The reason why a rule made no copy: its condition could not be evaluated (`condition`); a placeholder needs a tag
  * that is missing (`placeholder`); the placeholders result in an invalid or reserved channel name (`channel`); the
  * message was on the target before and would circulate (`cycle`); it reached the maximum number of hops (`hops`) or
- * copies (`copies`); or the engine refused the copy (`engine`).
+ * copies (`copies`); the body does not match the
+ * target's schema (`schema`); or the engine refused the copy (`engine`).
  */
-export type RoutingFailureReason = 'condition' | 'placeholder' | 'channel' | 'cycle' | 'hops' | 'copies' | 'engine'
+export type RoutingFailureReason = 'condition' | 'placeholder' | 'channel' | 'cycle' | 'hops' | 'copies' | 'schema' | 'engine'
 
 /** A copy that was not made, or all copies of a rule. The send itself succeeded. */
 export interface RoutingFailure {
@@ -65,7 +66,7 @@ export interface RoutingFailure {
   readonly reason: RoutingFailureReason
   /** A description for a person. */
   readonly detail: string
-  /** The engine's error code, with reason `engine`. */
+  /** The error code, with the reasons `schema` and `engine`. */
   readonly code?: BrokerErrorCode | undefined
   /** The message that was not copied. */
   readonly message: OutgoingMessage

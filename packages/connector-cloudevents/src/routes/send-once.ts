@@ -157,6 +157,8 @@ const UNSENT: ReadonlySet<BrokerErrorCode> = new Set([
   'CALLER_LIMIT',
   'MESSAGE_INVALID',
   'MESSAGE_TOO_LARGE',
+  'SCHEMA_MISMATCH',
+  'SETTING_UNSUPPORTED',
   'NO_SUBSCRIBER',
 ])
 

@@ -16,6 +16,8 @@ const BROKER: Readonly<Record<BrokerErrorCode, Answer>> = {
   CHANNEL_RESERVED: 'argument',
   MESSAGE_INVALID: 'internal',
   MESSAGE_TOO_LARGE: 'internal',
+  SCHEMA_MISMATCH: 'internal',
+  SETTING_UNSUPPORTED: 'internal',
   FORBIDDEN: 'FORBIDDEN',
   CHANNEL_NOT_FOUND: 'NOT_FOUND',
   CHANNEL_LIMIT: 'RESOURCE_EXHAUSTED',

@@ -7,6 +7,7 @@ import {
   RESERVED_PREFIX,
   SETTING_MEMBERS,
 } from '@signalbox/broker-core'
+import { SchemaReader, shownText } from '@signalbox/broker-core/internal'
 import { Type } from 'typebox'
 import type { Static, TObject } from 'typebox'
 
@@ -16,6 +17,12 @@ import { argumentProblems, compileLater, shownValue } from './compile-arguments.
 
 /** The longest time of a setting, in seconds: a year. */
 const YEAR_SECONDS = 31_536_000
+
+/** The most versions of a schema, and the longest name of one. */
+const MAX_VERSIONS = 8
+const MAX_VERSION_NAME = 256
+/** The longest JSON pointer that a problem shows. */
+const MAX_POINTER = 200
 
 /** The values of the parts of a member that an entry leaves out. */
 const DEFAULTS = {
@@ -162,6 +169,7 @@ export const channelSettingMembers = {
         versions: Type.Record(Type.String(), Type.Unknown(), {
           description: 'JSON Schemas (2020-12) by name. The attribute dataschema of a message selects one.',
           minProperties: 1,
+          maxProperties: MAX_VERSIONS,
         }),
       },
       { ...STRICT, description: 'The form that bodies must have.' },
@@ -275,11 +283,14 @@ function memberProblems(given: GivenSettings): readonly ArgumentProblem[] {
     }
   }
   if (schema && !Object.hasOwn(schema.versions, schema.default)) {
-    refuse(
-      'schema.default',
-      schema.default,
-      `a name in versions: ${Object.keys(schema.versions).slice(0, 8).join(', ')}`,
-    )
+    refuse('schema.default', schema.default, `a name in versions: ${Object.keys(schema.versions).join(', ')}`)
+  }
+  for (const [name, version] of Object.entries(schema?.versions ?? {})) {
+    const at = `schema.versions.${shownText(name)}`
+    if (name === '' || name.length > MAX_VERSION_NAME) refuse(at, name, `a name of 1 to ${MAX_VERSION_NAME} characters`)
+    for (const { pointer, given: part, allowed } of new SchemaReader(version).problems) {
+      refuse(`${at} ${shownText(pointer, MAX_POINTER)}`, part, allowed)
+    }
   }
   return problems
 }
