@@ -224,6 +224,7 @@ async function open(
     observers: [
       metrics.observer,
       ...operatorApi.observers,
+      metrics.schemaObserver,
       ...(routes ? [metrics.routingObserver, routes.observer] : []),
       ...(policy || config.authentication.oauth.enable ? [metrics.authorizationObserver] : []),
     ],

@@ -6,7 +6,7 @@ import { commitMetrics, engineMetrics } from '../engine/engine-metrics.ts'
 import { RequestDurations } from '../http/request-metrics.ts'
 import { LimitMetrics } from '../limits/limit-metrics.ts'
 import { WebhookMetrics } from '../webhooks/webhook-metrics.ts'
-import { authorizationMetrics, messageMetrics, routingMetrics } from './messages.ts'
+import { authorizationMetrics, messageMetrics, routingMetrics, schemaMetrics } from './messages.ts'
 import type { NodeParts } from './process.ts'
 import { eventLoopMetrics, nodeMetrics, processMetrics } from './process.ts'
 import type { QueueMetricsOptions, QueueSource } from './queue-metrics.ts'
@@ -30,6 +30,8 @@ export class Metrics implements Disposable {
   readonly #openStreams = new Map<string, () => number>()
   /** For the Broker. */
   readonly observer: BrokerObserver
+  /** For the Broker. */
+  readonly schemaObserver: BrokerObserver
   /** For a Broker with a routing table. */
   readonly routingObserver: BrokerObserver
   /** For a Broker with a policy. */
@@ -45,6 +47,7 @@ export class Metrics implements Disposable {
 
   constructor() {
     this.observer = messageMetrics(this.#registry)
+    this.schemaObserver = schemaMetrics(this.#registry)
     this.routingObserver = routingMetrics(this.#registry)
     this.authorizationObserver = authorizationMetrics(this.#registry)
     this.limits = new LimitMetrics(this.#registry)

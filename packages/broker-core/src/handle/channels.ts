@@ -6,6 +6,7 @@ import { CHANNEL_TYPES, channelListMatcher } from '../channel.ts'
 import type { ChannelName, ChannelOptions, ChannelState } from '../engine/channel-engine.ts'
 import { BrokerError } from '../errors.ts'
 import { inTurns } from '../in-turns.ts'
+import type { ChannelSettings } from '../settings/channel-settings.ts'
 import { closest, plausibleMistakes } from '../text.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
@@ -137,6 +138,12 @@ export class Channels {
       if (!state) throw await this.notFound(type, channel)
       return withActivity(state)
     })
+  }
+
+  /** Returns the settings in force, also for a channel that does not exist. @throws BrokerError as {@link info} */
+  settings(type: ChannelType, channel: string): ChannelSettings {
+    this.#access.channel('list', type, channel)
+    return this.#access.engine.settings.of(type, channel)
   }
 
   /** Returns `true` if the channel does not exist and the caller may know that. Fast: reads only memory. */

@@ -54,7 +54,15 @@ export interface RoutedCopy {
  * copies (`copies`); the body does not match the
  * target's schema (`schema`); or the engine refused the copy (`engine`).
  */
-export type RoutingFailureReason = 'condition' | 'placeholder' | 'channel' | 'cycle' | 'hops' | 'copies' | 'schema' | 'engine'
+export type RoutingFailureReason =
+  | 'condition'
+  | 'placeholder'
+  | 'channel'
+  | 'cycle'
+  | 'hops'
+  | 'copies'
+  | 'schema'
+  | 'engine'
 
 /** A copy that was not made, or all copies of a rule. The send itself succeeded. */
 export interface RoutingFailure {

@@ -29,7 +29,8 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
   GROUP_LIMIT: { advice: 'Use an existing group, or wait until unused groups expire.' },
   CALLER_LIMIT: { advice: 'If one caller needs more, ask the operator to raise the limit.' },
   SCHEMA_MISMATCH: {
-    advice: 'Call channel_info to see the schema, and send a body that matches it. The tag ce_dataschema selects a version.',
+    advice:
+      'Call channel_info to see the schema, and send a body that matches it. The tag ce_dataschema selects a version.',
   },
   SETTING_UNSUPPORTED: { advice: 'Inform the operator: nobody can send to this channel until it is corrected.' },
   MESSAGE_TOO_LARGE: {

@@ -1,8 +1,10 @@
-import { CHANNEL_TYPES } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
+import { CHANNEL_TYPES, isBrokerError } from '@signalbox/broker-core'
 import { argument } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineTool, READS } from './define-tool.ts'
+import { shownSettings, settingsHint } from './channel-settings.ts'
 import {
   channelDescriptor,
   channelInfoOutput,
@@ -50,7 +52,7 @@ export const channelInfo = defineTool({
   title: 'Show one channel',
   summary:
     'Returns a JSON object {name, type, is_active, incoming, outgoing} with the counts of accepted and delivered messages. ' +
-    'Also returns the state of a queue or an events store.',
+    'Also returns the state of a queue or an events store, and the description and the schema of bodies if there are any.',
   input: Type.Object(
     { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
     { additionalProperties: false },
@@ -59,15 +61,41 @@ export const channelInfo = defineTool({
   annotations: READS,
   needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run({ channel, type }, { broker }) {
-    const info = await broker.channels.info(type, channel)
+    const settings = shownSettings(broker.channels.settings(type, channel))
+    const { exists, ...info } = await infoOf(broker, type, channel, settings !== undefined)
     const result = channelInfoResult(info)
     const counts = storedCounts(info)
     const shown = Object.entries(counts).map(([name, count]) => `${name} ${count}`)
+    const hints = [
+      ...(exists ? [] : ['The channel does not exist yet. The first message creates it.']),
+      ...(shown.length === 0 ? [] : [`Also: ${shown.join(', ')}.`]),
+      ...(settings === undefined ? [] : settingsHint(settings)),
+    ]
     return {
       text: JSON.stringify(result),
-      hint: shown.length === 0 ? undefined : `Also: ${shown.join(', ')}.`,
+      hint: hints.length === 0 ? undefined : hints.join('\n'),
       isError: false,
-      structuredContent: { ...result, ...counts },
+      structuredContent: { ...result, ...counts, ...settings },
     }
   },
 })
+
+const NOTHING_YET = { incoming: 0, incomingBytes: 0, outgoing: 0, outgoingBytes: 0, subscribers: 0, lastActivity: 0 }
+
+/**
+ * Returns the state of a channel. One that does not exist has a state if it has settings: a client that was refused is
+ * told to call this tool.
+ */
+async function infoOf(
+  { channels }: BrokerHandle,
+  type: ChannelType,
+  name: string,
+  hasSettings: boolean,
+): Promise<ChannelInfo & { readonly exists: boolean }> {
+  try {
+    return { ...(await channels.info(type, name)), exists: true }
+  } catch (error) {
+    if (!hasSettings || !isBrokerError(error, 'CHANNEL_NOT_FOUND')) throw error
+    return { name, type, isActive: false, ...NOTHING_YET, exists: false }
+  }
+}

@@ -3,6 +3,7 @@ import { decodeText } from '@signalbox/broker-core'
 import { LARGE_BODY_BYTES, TextParts } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
+import { channelSettingsOutput } from './channel-settings.ts'
 import { fitsTwice } from './answer-size.ts'
 import type { ToolOutcome } from './tool.ts'
 
@@ -174,6 +175,7 @@ export const channelInfoOutput = Type.Object({
   dead_lettered: Type.Optional(Type.Integer()),
   first_sequence: Type.Optional(Type.Integer()),
   last_sequence: Type.Optional(Type.Integer()),
+  ...channelSettingsOutput,
 })
 
 export const replyOutput = Type.Object({

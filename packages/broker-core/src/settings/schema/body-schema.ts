@@ -12,12 +12,12 @@ export interface BodyProblem {
 
 /** The most problems that are reported. */
 const MAX_PROBLEMS = 10
-/** The most work for one body, in visits of a schema or a value: some 25 ms. */
-const MAX_WORK = 400_000
+/** The most work for one body, in visits of a schema or a value: some 20 ms. */
+const MAX_WORK = 120_000
 /** The most schemas within schemas, in one check. */
 const MAX_DEPTH = 1_000
 /** The characters of a text that cost as much as a visit. */
-const TEXT_UNIT = 64
+const TEXT_UNIT = 32
 /** The longest pointer, and the longest list of names, that a problem shows. */
 const MAX_SHOWN = 200
 
@@ -27,6 +27,12 @@ interface Place {
   readonly key: string | number
 }
 
+/** A part that does not match. Its pointer is only written for a report: a check of alternatives finds many. */
+interface Failure {
+  readonly at: Place | undefined
+  readonly problem: string
+}
+
 type Rule = (value: unknown, at: Place | undefined, run: Run) => void
 
 /** Ends a check that takes too long. */
@@ -34,14 +40,31 @@ class TooMuchWork extends Error {}
 
 /** The check of one body. */
 class Run {
-  problems: BodyProblem[] = []
+  failures: Failure[] = []
   depth = 0
+  /** The keys of each object: asking for them is slow for some objects. */
+  readonly #keys = new Map<object, readonly string[]>()
   #most = MAX_PROBLEMS
   #left = MAX_WORK
 
   /** `true` if further problems are of no interest. */
   get isFull(): boolean {
-    return this.problems.length >= this.#most
+    return this.failures.length >= this.#most
+  }
+
+  /** `true` if only the first failure counts. */
+  get isAttempt(): boolean {
+    return this.#most === 1
+  }
+
+  keysOf(value: object): readonly string[] {
+    let keys = this.#keys.get(value)
+    if (keys === undefined) {
+      keys = Object.keys(value)
+      this.spend(2 * keys.length)
+      this.#keys.set(value, keys)
+    }
+    return keys
   }
 
   spend(work: number): void {
@@ -51,18 +74,19 @@ class Run {
 
   fail(at: Place | undefined, problem: string): void {
     this.spend(4)
-    if (!this.isFull) this.problems.push({ pointer: pointerOf(at), problem })
+    if (!this.isFull) this.failures.push({ at, problem })
   }
 
-  /** Returns the first problem that a check finds, without reporting it. */
-  attempt(check: () => void): BodyProblem | undefined {
-    const { problems } = this
+  /** Returns the first failure of a check, without reporting it. */
+  attempt(check: () => void): Failure | undefined {
+    this.spend(4)
+    const { failures } = this
     const most = this.#most
-    this.problems = []
+    this.failures = []
     this.#most = 1
     check()
-    const [first] = this.problems
-    this.problems = problems
+    const [first] = this.failures
+    this.failures = failures
     this.#most = most
     return first
   }
@@ -98,7 +122,7 @@ export class BodySchema {
       if (!(error instanceof TooMuchWork)) throw error
       return [{ pointer: '', problem: 'is too large or nested too deep to be checked against this schema' }]
     }
-    return run.problems
+    return run.failures.map(({ at, problem }) => ({ pointer: pointerOf(at), problem }))
   }
 
   #visit(schema: JsonSchema, value: unknown, at: Place | undefined, run: Run): void {
@@ -106,16 +130,17 @@ export class BodySchema {
     run.spend(1)
     if (schema === false) return run.fail(at, 'is not allowed')
     if (schema === true) return
-    const rules = this.#rulesOf(schema)
+    const rules = this.#rulesOf(schema, run)
     run.spend(rules.length)
     if (++run.depth > MAX_DEPTH) throw new TooMuchWork()
     for (const rule of rules) rule(value, at, run)
     run.depth--
   }
 
-  #rulesOf(schema: JsonSchemaObject): readonly Rule[] {
+  #rulesOf(schema: JsonSchemaObject, run: Run): readonly Rule[] {
     let rules = this.#rules.get(schema)
     if (rules === undefined) {
+      run.spend(16)
       rules = [
         ...valueRules(schema),
         ...numberRules(schema),
@@ -140,7 +165,8 @@ export class BodySchema {
     if (oneOf !== undefined) rules.push((value, at, run) => this.#alternatives(oneOf, true, value, at, run))
     if (not !== undefined) {
       rules.push((value, at, run) => {
-        if (run.attempt(() => this.#visit(not, value, at, run)) === undefined) run.fail(at, 'must not match a schema (not)')
+        if (run.attempt(() => this.#visit(not, value, at, run)) === undefined)
+          run.fail(at, 'must not match a schema (not)')
       })
     }
     const condition = schema.if
@@ -158,8 +184,14 @@ export class BodySchema {
     return rules
   }
 
-  #alternatives(schemas: readonly JsonSchema[], single: boolean, value: unknown, at: Place | undefined, run: Run): void {
-    const failures: BodyProblem[] = []
+  #alternatives(
+    schemas: readonly JsonSchema[],
+    single: boolean,
+    value: unknown,
+    at: Place | undefined,
+    run: Run,
+  ): void {
+    const failures: Failure[] = []
     let matches = 0
     for (const schema of schemas) {
       const failure = run.attempt(() => this.#visit(schema, value, at, run))
@@ -169,27 +201,35 @@ export class BodySchema {
     }
     if (matches === 1 || (matches > 0 && !single)) return
     if (matches > 1) return run.fail(at, 'matches several schemas of oneOf; it must match one')
-    const own = pointerOf(at)
-    const reasons = failures.map(({ pointer, problem }) => (pointer === own ? problem : `${pointer} ${problem}`))
-    run.fail(at, `matches none of ${schemas.length} schemas: it ${reasons.join('; or ')}`)
+    const none = `matches none of ${schemas.length} schemas`
+    if (run.isAttempt) return run.fail(at, none)
+    const reasons = failures.map((each) => (each.at === at ? each.problem : `${pointerOf(each.at)} ${each.problem}`))
+    run.fail(at, `${none}: ${reasons.join('; or ')}`)
   }
 
-  #arrayRules({ prefixItems = [], items, contains, minContains = 1, maxContains = Infinity }: JsonSchemaObject): readonly Rule[] {
+  #arrayRules({
+    prefixItems = [],
+    items,
+    contains,
+    minContains = 1,
+    maxContains = Infinity,
+  }: JsonSchemaObject): readonly Rule[] {
     const rules: Rule[] = []
     if (prefixItems.length > 0 || items !== undefined) {
       rules.push((value, at, run) => {
         if (!Array.isArray(value)) return
-        for (const [index, each] of value.entries()) {
+        for (let index = 0; index < value.length; index++) {
           const schema = prefixItems[index] ?? items
           if (schema === undefined || run.isFull) return
-          this.#visit(schema, each, { parent: at, key: index }, run)
+          this.#visit(schema, value[index], { parent: at, key: index }, run)
         }
       })
     }
     if (contains !== undefined) {
       rules.push((value, at, run) => {
         if (!Array.isArray(value)) return
-        const isMatch = (each: unknown): boolean => run.attempt(() => this.#visit(contains, each, at, run)) === undefined
+        const isMatch = (each: unknown): boolean =>
+          run.attempt(() => this.#visit(contains, each, at, run)) === undefined
         const count = value.filter(isMatch).length
         if (count < minContains) run.fail(at, `must have at least ${minContains} items that match contains`)
         if (count > maxContains) run.fail(at, `must have at most ${maxContains} items that match contains`)
@@ -203,7 +243,10 @@ export class BodySchema {
     const rules: Rule[] = []
     const named = Object.entries(properties)
     const known = new Set(Object.keys(properties))
-    const patterns = Object.entries(patternProperties).map(([source, each]) => ({ pattern: new LinearPattern(source), each }))
+    const patterns = Object.entries(patternProperties).map(([source, each]) => ({
+      pattern: new LinearPattern(source),
+      each,
+    }))
     if (required.length > 0) rules.push(requiredRule(required))
     for (const [name, needed] of Object.entries(schema.dependentRequired ?? {})) {
       const rule = requiredRule(needed)
@@ -224,13 +267,13 @@ export class BodySchema {
       const extra = additionalProperties === false ? `is not allowed; allowed are ${namesText([...known])}` : undefined
       rules.push((value, at, run) => {
         if (!isObject(value)) return
-        for (const name in value) {
-          run.spend(2)
+        for (const name of run.keysOf(value)) {
+          run.spend(1)
           if (run.isFull) return
           const place = { parent: at, key: name }
           if (propertyNames !== undefined) {
-            const problem = run.attempt(() => this.#visit(propertyNames, name, place, run))
-            if (problem !== undefined) run.fail(place, `has a name that ${problem.problem}`)
+            const failure = run.attempt(() => this.#visit(propertyNames, name, place, run))
+            if (failure !== undefined) run.fail(place, `has a name that ${failure.problem}`)
           }
           let isKnown = known.has(name)
           for (const { pattern, each } of patterns) {
@@ -272,7 +315,13 @@ function valueRules(schema: JsonSchemaObject): readonly Rule[] {
   return rules
 }
 
-function numberRules({ minimum, exclusiveMinimum, maximum, exclusiveMaximum, multipleOf }: JsonSchemaObject): readonly Rule[] {
+function numberRules({
+  minimum,
+  exclusiveMinimum,
+  maximum,
+  exclusiveMaximum,
+  multipleOf,
+}: JsonSchemaObject): readonly Rule[] {
   const rules: Rule[] = []
   const add = (limit: number | undefined, must: string, isAllowed: (value: number, limit: number) => boolean): void => {
     if (limit === undefined) return
@@ -296,7 +345,10 @@ function stringRules({ minLength = 0, maxLength = Infinity, pattern: source }: J
   if (minLength > 0 || maxLength < Infinity) {
     rules.push((value, at, run) => {
       if (typeof value !== 'string') return
-      const length = lengthOf(value, run)
+      const { length: units } = value
+      // A code point has one or two units, so most texts need no count.
+      const isClear = units > 2 * maxLength || (units <= maxLength && units >= 2 * minLength)
+      const length = isClear ? units : lengthOf(value, run)
       if (length < minLength) run.fail(at, `must have at least ${minLength} characters`)
       if (length > maxLength) run.fail(at, `must have at most ${maxLength} characters`)
     })
@@ -337,8 +389,7 @@ function countRules(schema: JsonSchemaObject): readonly Rule[] {
   if (minProperties > 0 || maxProperties < Infinity) {
     rules.push((value, at, run) => {
       if (!isObject(value)) return
-      const count = Object.keys(value).length
-      run.spend(count)
+      const count = run.keysOf(value).length
       if (count < minProperties) run.fail(at, `must have at least ${minProperties} properties`)
       if (count > maxProperties) run.fail(at, `must have at most ${maxProperties} properties`)
     })
@@ -350,12 +401,14 @@ function requiredRule(names: readonly string[]): Rule {
   return (value, at, run) => {
     if (!isObject(value)) return
     run.spend(names.length)
-    for (const name of names) if (!Object.hasOwn(value, name)) run.fail(at, `must have ${shownText(name)}, which is missing`)
+    for (const name of names)
+      if (!Object.hasOwn(value, name)) run.fail(at, `must have ${shownText(name)}, which is missing`)
   }
 }
 
 function matches(pattern: LinearPattern, text: string, run: Run): boolean {
-  return pattern.test(text, (steps) => run.spend(steps))
+  run.spend(8)
+  return pattern.test(text, (steps) => run.spend(1 + steps))
 }
 
 function typeOf(value: unknown): string {
@@ -378,12 +431,15 @@ function lengthOf(text: string, run: Run): number {
 
 /** Returns the JSON of a value with sorted keys: equal values have equal texts. */
 function canonical(value: unknown, run = new Run()): string {
-  run.spend(typeof value === 'string' ? 1 + value.length / TEXT_UNIT : 1)
+  run.spend(typeof value === 'string' ? 4 + value.length / TEXT_UNIT : 4)
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if (++run.depth > MAX_DEPTH) throw new TooMuchWork()
   const parts = Array.isArray(value)
     ? value.map((each) => canonical(each, run))
-    : Object.keys(value).toSorted().map((key) => `${canonical(key, run)}:${canonical(Reflect.get(value, key), run)}`)
+    : run
+        .keysOf(value)
+        .toSorted()
+        .map((key) => `${canonical(key, run)}:${canonical(Reflect.get(value, key), run)}`)
   run.depth--
   return Array.isArray(value) ? `[${parts.join()}]` : `{${parts.join()}}`
 }
@@ -396,7 +452,11 @@ function namesText(names: readonly string[], separator = ', '): string {
 /** Returns a JSON pointer, shortened. */
 function pointerOf(at: Place | undefined): string {
   const keys: string[] = []
-  for (let place = at; place !== undefined; place = place.parent) keys.push(escaped(String(place.key).slice(0, MAX_SHOWN)))
-  const pointer = keys.toReversed().map((key) => `/${key}`).join('')
+  for (let place = at; place !== undefined; place = place.parent)
+    keys.push(escaped(String(place.key).slice(0, MAX_SHOWN)))
+  const pointer = keys
+    .toReversed()
+    .map((key) => `/${key}`)
+    .join('')
   return pointer.length > MAX_SHOWN ? `${pointer.slice(0, MAX_SHOWN)}…` : pointer
 }

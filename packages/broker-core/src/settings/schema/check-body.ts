@@ -11,7 +11,11 @@ import type { BodyProblem } from './body-schema.ts'
 import { BodySchema } from './body-schema.ts'
 
 /** The maximum size of a body that is checked, in bytes: reading more would block the event loop for too long. */
-export const MAX_CHECKED_BYTES = 1_048_576
+const MAX_CHECKED_BYTES = 1_048_576
+/** The most commas, colons and opening brackets of a body that is checked; those in texts count. */
+const MAX_CHECKED_MARKS = 32_768
+/** The characters `,`, `:`, `[` and `{`. */
+const MARKS = [44, 58, 91, 123]
 
 /** The tag that selects a version: the attribute `dataschema` of CloudEvents. */
 const VERSION_TAG = 'ce_dataschema'
@@ -41,18 +45,26 @@ export function checkBody(settings: SettingsTable, type: ChannelType, channel: s
   }
   if (schema === undefined) return
   const version = message.tags[VERSION_TAG] ?? schema.default
-  const refuse = (text: string, details: Readonly<Record<string, unknown>>, code: BrokerErrorCode = 'SCHEMA_MISMATCH') =>
-    new BrokerError(code, text, { type, channel, ...details })
+  const refuse = (
+    text: string,
+    details: Readonly<Record<string, unknown>>,
+    code: BrokerErrorCode = 'SCHEMA_MISMATCH',
+  ) => new BrokerError(code, text, { type, channel, ...details })
   if (!Object.hasOwn(schema.versions, version)) {
     const versions = Object.keys(schema.versions)
-    throw refuse(`${name} has no schema ${shownText(version)}; allowed for dataschema are ${versions.join(', ')}`, { versions })
+    throw refuse(`${name} has no schema ${shownText(version)}; allowed for dataschema are ${versions.join(', ')}`, {
+      versions,
+    })
   }
   const problems = problemsOf(schema, version, message.body, (reason) =>
     refuse(`the schema ${shownText(version)} of ${name} cannot be used: ${reason}`, { version }, 'SETTING_UNSUPPORTED'),
   )
   if (problems.length === 0) return
   const text = problems.map(({ pointer, problem }) => `${pointer || 'it'} ${problem}`).join('; ')
-  throw refuse(`the body does not match the schema ${shownText(version)} of ${name}: ${withoutControls(text)}`, { version, problems })
+  throw refuse(`the body does not match the schema ${shownText(version)} of ${name}: ${withoutControls(text)}`, {
+    version,
+    problems,
+  })
 }
 
 /**
@@ -88,8 +100,14 @@ function problemsOf(
   body: Uint8Array,
   unusable: (reason: string) => BrokerError,
 ): readonly BodyProblem[] {
-  if (body.byteLength > MAX_CHECKED_BYTES) {
-    return [{ pointer: '', problem: `has ${body.byteLength} bytes; with a schema at most ${MAX_CHECKED_BYTES} are allowed` }]
+  const { byteLength } = body
+  if (byteLength > MAX_CHECKED_BYTES) {
+    return [
+      { pointer: '', problem: `has ${byteLength} bytes; with a schema, at most ${MAX_CHECKED_BYTES} are allowed` },
+    ]
+  }
+  if (byteLength > MAX_CHECKED_MARKS && marksIn(body) > MAX_CHECKED_MARKS) {
+    return [{ pointer: '', problem: `has too many values; with a schema, some ${MAX_CHECKED_MARKS / 2} are allowed` }]
   }
   const known = SCHEMAS.get(schema) ?? new Map<string, BodySchema>()
   SCHEMAS.set(schema, known)
@@ -109,4 +127,10 @@ function problemsOf(
     return [{ pointer: '', problem: 'must be JSON' }]
   }
   return check.problems(value)
+}
+
+function marksIn(body: Uint8Array): number {
+  let count = 0
+  for (const byte of body) if (MARKS.includes(byte)) count++
+  return count
 }

@@ -117,7 +117,8 @@ export class SchemaReader {
     if (bytes > MAX_SCHEMA_BYTES) this.#refuse('', `${bytes} bytes`, `at most ${MAX_SCHEMA_BYTES} bytes as JSON`)
     else this.#read(schema, '', 0)
     for (const { pointer, ref } of this.#references) {
-      if (this.target(ref) === undefined) this.#refuse(pointer, ref, 'a reference to a schema in this one, such as #/$defs/x')
+      if (this.target(ref) === undefined)
+        this.#refuse(pointer, ref, 'a reference to a schema in this one, such as #/$defs/x')
     }
     if (this.problems.length === 0) this.#refuseCircles()
   }
@@ -156,7 +157,8 @@ export class SchemaReader {
     if (kind === 'schema') {
       this.#read(value, at, depth)
     } else if (kind === 'list') {
-      if (!Array.isArray(value) || value.length === 0) return this.#refuse(at, value, 'an array with at least one schema')
+      if (!Array.isArray(value) || value.length === 0)
+        return this.#refuse(at, value, 'an array with at least one schema')
       for (const [index, each] of value.entries()) this.#read(each, `${at}/${index}`, depth)
     } else if (kind === 'byName') {
       if (!isObject(value)) return this.#refuse(at, value, 'an object of schemas')
@@ -185,7 +187,11 @@ export class SchemaReader {
     try {
       void new LinearPattern(pattern)
     } catch (error) {
-      this.#refuse(at, pattern, `a pattern that is supported: ${error instanceof Error ? error.message : String(error)}`)
+      this.#refuse(
+        at,
+        pattern,
+        `a pattern that is supported: ${error instanceof Error ? error.message : String(error)}`,
+      )
     }
   }
 

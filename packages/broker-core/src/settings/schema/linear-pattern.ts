@@ -27,12 +27,16 @@ const PLACES = ['^', '$', '\\b', '\\B']
  */
 export class LinearPattern {
   readonly #steps: Step[] = []
+  /** By step, the last time at which it became active. */
+  readonly #marks: Uint32Array
+  #time = 0
 
   /** @throws SyntaxError for an expression that is not valid, not supported or too large */
   constructor(source: string) {
     // The parser relies on valid syntax.
     void new RegExp(source, 'u')
     this.#add(new PatternParser(source.match(TOKEN) ?? []).choices())
+    this.#marks = new Uint32Array(this.#steps.length + 1)
   }
 
   /**
@@ -42,30 +46,30 @@ export class LinearPattern {
   test(text: string, spend: (steps: number) => void = () => {}): boolean {
     const characters = [...text]
     const end = this.#steps.length
-    let active = new Set<number>()
-    for (const [at, character] of [...characters, ''].entries()) {
-      this.#activate(active, 0, characters, at)
-      if (active.has(end)) return true
-      spend(active.size)
-      const next = new Set<number>()
-      for (const index of active) {
-        const step = this.#steps[index]
-        if (character !== '' && step?.set?.(character)) this.#activate(next, index + 1, characters, at + 1)
+    /** The steps that may continue before the character, and after it. */
+    let before: number[] = [0]
+    for (let at = 0; at <= characters.length; at++) {
+      const character = characters[at]
+      const after: number[] = []
+      this.#time = (this.#time + 1) % 0xffff_ffff
+      if (this.#time === 0) this.#marks.fill(this.#time++)
+      let visited = 0
+      for (let index = before.pop(); index !== undefined; index = before.pop()) {
+        if (index === end) return true
+        if (this.#marks[index] === this.#time) continue
+        this.#marks[index] = this.#time
+        visited++
+        const { set, place, to } = this.#steps[index] ?? { to: [] }
+        if (set !== undefined) {
+          if (character !== undefined && set(character)) after.push(index + 1)
+        } else if (place === undefined || holds(place, characters, at)) before.push(...to)
       }
-      active = next
+      spend(visited)
+      // A match may begin anywhere.
+      after.push(0)
+      before = after
     }
     return false
-  }
-
-  /** Adds a step, and those that follow it without reading a character. */
-  #activate(active: Set<number>, first: number, characters: readonly string[], at: number): void {
-    const open = [first]
-    for (let index = open.pop(); index !== undefined; index = open.pop()) {
-      if (active.has(index)) continue
-      active.add(index)
-      const { place, to = [] } = this.#steps[index] ?? {}
-      if (place === undefined || holds(place, characters, at)) open.push(...to)
-    }
   }
 
   #push(step: Step): Step {
