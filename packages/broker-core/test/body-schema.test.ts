@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util'
+
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import {
   anything,
@@ -11,6 +13,7 @@ import {
   property,
   record,
   string,
+  uniqueArray,
 } from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
@@ -74,7 +77,9 @@ const { schema } = letrec((tie) => ({
     { depthSize: 'small', withCrossShrink: true },
     constantFrom<unknown>(true, false, {}),
     record({ type: constantFrom('null', 'boolean', 'integer', 'number', 'string', 'array', 'object') }),
-    record({ enum: array(jsonValue({ maxDepth: 1 }), { minLength: 1, maxLength: 3 }) }),
+    record({
+      enum: uniqueArray(jsonValue({ maxDepth: 1 }), { minLength: 1, maxLength: 3, comparator: isDeepStrictEqual }),
+    }),
     record({ const: constantFrom<unknown>(0, 'a', null, [1], { a: 1 }) }),
     record({
       minimum: integer({ min: -2, max: 2 }),
@@ -99,7 +104,7 @@ const { schema } = letrec((tie) => ({
       maxContains: integer({ min: 0, max: 2 }),
     }),
     record(
-      { properties: record({ a: tie('schema'), b: tie('schema') }), required: array(constantFrom('a', 'b')) },
+      { properties: record({ a: tie('schema'), b: tie('schema') }), required: uniqueArray(constantFrom('a', 'b')) },
       { requiredKeys: ['properties'] },
     ),
     record({
@@ -109,7 +114,7 @@ const { schema } = letrec((tie) => ({
       propertyNames: constantFrom({ maxLength: 2 }),
     }),
     record({
-      dependentRequired: record({ a: array(constantFrom('b', 'c')) }),
+      dependentRequired: record({ a: uniqueArray(constantFrom('b', 'c')) }),
       dependentSchemas: record({ b: tie('schema') }),
     }),
     record({ allOf: array(tie('schema'), { minLength: 1, maxLength: 3 }) }),
@@ -130,11 +135,14 @@ const value = letrec((tie) => ({
   ),
 })).value
 
+/** Objects as JSON.parse makes them: ajv tells others apart by their prototypes. */
+const asParsed = (body: unknown): unknown => JSON.parse(JSON.stringify(body))
+
 test('schemas - a body matches if ajv says so', () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false })
   let matches = 0
   assert(
-    property(schema, value, (given, body) => {
+    property(schema, value.map(asParsed), (given, body) => {
       // References of schemas within schemas would lead to the outermost one.
       if (
         JSON.stringify(given).split('$ref').length > 2 ||
@@ -142,7 +150,6 @@ test('schemas - a body matches if ajv says so', () => {
       )
         return
       const expected = ajv.validate(given as object, body)
-      ajv.removeSchema(given as object)
       const own = given as { $ref?: string }
       // Bounds beside the patterns are a rule of ours.
       const reader = new SchemaReader(own)
@@ -150,9 +157,9 @@ test('schemas - a body matches if ajv says so', () => {
       if (expected) matches++
       expect(problemsOf(own, body).length === 0).toBe(expected)
     }),
-    { numRuns: 3_000, seed: 7 },
+    { numRuns: 600, seed: 7 },
   )
-  expect(matches).toBeGreaterThan(500)
+  expect(matches).toBeGreaterThan(100)
 })
 
 test('schemas - linear patterns match as those of JavaScript', () => {
@@ -196,8 +203,7 @@ test('schemas - linear patterns match as those of JavaScript', () => {
 })
 
 describe('schemas - limits', () => {
-  const { length: most } = { length: 900 }
-  const list = (part: (index: number) => unknown, count = most) =>
+  const list = (part: (index: number) => unknown, count = 900) =>
     Array.from({ length: count }, (_, index) => part(index))
   const nested = (depth: number): unknown => (depth === 0 ? {} : { a: nested(depth - 1) })
 
@@ -243,7 +249,7 @@ describe('schemas - limits', () => {
     ['many texts to count', { allOf: list(() => ({ maxLength: 300_000 })) }, '😀'.repeat(250_000)],
     [
       'many patterns',
-      { items: { allOf: list((index) => ({ maxLength: 256, pattern: `^([a-z]+)*${index}$` }), 60) } },
+      { items: { allOf: list((index) => ({ maxLength: 256, pattern: `^([a-z]+)*[0-9]{0,${index}}$` }), 60) } },
       list(() => 'a'.repeat(256), 1_000),
     ],
   ])('the check ends: %s', (_, given, body) => {

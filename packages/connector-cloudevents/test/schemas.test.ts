@@ -17,7 +17,7 @@ test('schemas - an event whose data does not match is 400 with each problem', as
     })
   }
   expect(await post('queue/send', event({ subject: 'c', data: { n: 1 } }))).toMatchObject({ status: 202 })
-  expect(await post('queue/send', event({ subject: 'c', data: 'x', dataschema: 'urn:b' }))).toMatchObject({
+  expect(await post('queue/send', event({ subject: 'c', id: '2', data: 'x', dataschema: 'urn:b' }))).toMatchObject({
     status: 202,
   })
   expect(await post('queue/send', event({ subject: 'c', data: {}, dataschema: 'urn:c' }))).toMatchObject({

@@ -4,6 +4,7 @@ import * as bodies from './bodies.ts'
 import * as inputs from './inputs.ts'
 import * as limits from './limits.ts'
 import * as readers from './readers.ts'
+import * as schemas from './schemas.ts'
 
 /** Every attack, in the order of a run. */
 export const ATTACKS: readonly Attack[] = [
@@ -20,6 +21,7 @@ export const ATTACKS: readonly Attack[] = [
   bodies.forbiddenBodies,
   inputs.hostileNames,
   bodies.heldValues,
+  schemas.hostileSchemas,
   bodies.unfinishedBodies,
   agents.manyAgents,
   bodies.waitingCommands,

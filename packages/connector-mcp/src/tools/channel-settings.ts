@@ -63,13 +63,8 @@ export function settingsHint({ description, schema, group_required, paused_until
 /** The members of the structured content. */
 export const channelSettingsOutput = {
   description: Type.Optional(Type.String()),
-  schema: Type.Optional(
-    Type.Object({
-      version: Type.String(),
-      json_schema: Type.Optional(Type.Unknown()),
-      other_versions: Type.Array(Type.String()),
-    }),
-  ),
+  // Without its members: lists of tools are limited, and a model reads them in the text.
+  schema: Type.Optional(Type.Unsafe<NonNullable<ShownSettings['schema']>>({})),
   group_required: Type.Optional(Type.Boolean()),
   paused_until: Type.Optional(Type.String()),
 }

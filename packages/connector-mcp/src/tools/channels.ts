@@ -52,7 +52,7 @@ export const channelInfo = defineTool({
   title: 'Show one channel',
   summary:
     'Returns a JSON object {name, type, is_active, incoming, outgoing} with the counts of accepted and delivered messages. ' +
-    'Also returns the state of a queue or an events store, and the description and the schema of bodies if there are any.',
+    'Also returns the state of a queue or an events store, the description, and the schema of bodies.',
   input: Type.Object(
     { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
     { additionalProperties: false },
