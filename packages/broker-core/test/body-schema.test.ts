@@ -12,7 +12,6 @@ import {
   oneof,
   property,
   record,
-  string,
   uniqueArray,
 } from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -22,6 +21,8 @@ import { SchemaReader } from '../src/settings/schema/json-schema.ts'
 import { LinearPattern } from '../src/settings/schema/linear-pattern.ts'
 
 const TOO_MUCH = [{ pointer: '', problem: 'is too large or nested too deep to be checked against this schema' }]
+
+const list = (part: (index: number) => unknown, count = 900) => Array.from({ length: count }, (_, index) => part(index))
 
 const problemsOf = (schema: unknown, value: unknown) => new BodySchema(schema).problems(value)
 
@@ -121,6 +122,7 @@ const { schema } = letrec((tie) => ({
     record({ anyOf: array(tie('schema'), { minLength: 1, maxLength: 3 }) }),
     record({ oneOf: array(tie('schema'), { minLength: 1, maxLength: 3 }) }),
     record({ not: tie('schema') }),
+    // oxlint-disable-next-line no-thenable -- a keyword
     record({ if: tie('schema'), then: tie('schema'), else: tie('schema') }),
     record({ $defs: record({ x: tie('schema') }), $ref: constantFrom('#/$defs/x') }),
   ),
@@ -153,7 +155,7 @@ test('schemas - a body matches if ajv says so', () => {
       const own = given as { $ref?: string }
       // Bounds beside the patterns are a rule of ours.
       const reader = new SchemaReader(own)
-      if (reader.problems.length > 0) return expect(reader.problems).toEqual([])
+      expect(reader.problems).toEqual([])
       if (expected) matches++
       expect(problemsOf(own, body).length === 0).toBe(expected)
     }),
@@ -203,8 +205,6 @@ test('schemas - linear patterns match as those of JavaScript', () => {
 })
 
 describe('schemas - limits', () => {
-  const list = (part: (index: number) => unknown, count = 900) =>
-    Array.from({ length: count }, (_, index) => part(index))
   const nested = (depth: number): unknown => (depth === 0 ? {} : { a: nested(depth - 1) })
 
   test('an expression that needs centuries is refused by its text in no time', () => {
@@ -274,14 +274,14 @@ describe('schemas - limits', () => {
 describe('schemas - reading', () => {
   test.each([
     [{ type: 'text' }, '/type', 'one or more of null, boolean, integer, number, string, array, object'],
-    [{ requird: ['a'] }, '/requird', 'absent: this keyword is not supported'],
+    [{ require: ['a'] }, '/require', 'absent: this keyword is not supported'],
     [{ minimum: { $data: '/a' } }, '/minimum', 'a number'],
     [{ $ref: 'https://example.com/schema' }, '/$ref', 'a reference to a schema in this one, such as #/$defs/x'],
     [{ $ref: '#/$defs/absent' }, '/$ref', 'a reference to a schema in this one, such as #/$defs/x'],
     [{ enum: [{ minimum: 'x' }], $ref: '#/enum/0' }, '/$ref', 'a reference to a schema in this one, such as #/$defs/x'],
-    [{ pattern: '^a' }, '/pattern', 'with maxLength of at most 256 beside it'],
-    [{ pattern: '^a', maxLength: 257 }, '/pattern', 'with maxLength of at most 256 beside it'],
-    [{ pattern: '(', maxLength: 9 }, '/pattern', /^a pattern that is supported: Invalid regular expression/],
+    [{ pattern: '^a' }, '/pattern', 'with maxLength of at most 256 next to it'],
+    [{ pattern: '^a', maxLength: 257 }, '/pattern', 'with maxLength of at most 256 next to it'],
+    [{ pattern: '(', maxLength: 9 }, '/pattern', 'a pattern that is supported: Invalid regular expression'],
     [{ pattern: '(a)\\1', maxLength: 9 }, '/pattern', 'a pattern that is supported: it has a reference to a group'],
     [
       { pattern: '(?=a)', maxLength: 9 },
@@ -292,13 +292,13 @@ describe('schemas - reading', () => {
     [
       { patternProperties: { '^a': {} } },
       '/patternProperties/^a',
-      'with propertyNames.maxLength of at most 256 beside it',
+      'with propertyNames.maxLength of at most 256 next to it',
     ],
     [{ properties: { a: { $id: 'x' } } }, '/properties/a/$id', 'absent: only the outermost schema may have it'],
     [
       { $schema: 'http://json-schema.org/draft-07/schema#' },
       '/$schema',
-      /^https:\/\/json-schema.org\/draft\/2020-12\/schema/,
+      'https://json-schema.org/draft/2020-12/schema',
     ],
     [{ unevaluatedProperties: false }, '/unevaluatedProperties', 'absent: this keyword is not supported'],
     [
@@ -310,11 +310,8 @@ describe('schemas - reading', () => {
     [[], '', 'a schema: an object, true or false'],
   ])('refuses %j', (given, pointer, allowed) => {
     const { problems } = new SchemaReader(given)
-    expect(problems).toHaveLength(1)
-    expect(problems[0]).toMatchObject({
-      pointer,
-      allowed: typeof allowed === 'string' ? allowed : expect.stringMatching(allowed),
-    })
+    expect(problems.map((problem) => problem.pointer)).toEqual([pointer])
+    expect(problems[0]?.allowed).toContain(allowed)
   })
 
   test('lists all problems', () => {
@@ -330,7 +327,6 @@ describe('schemas - reading', () => {
           maxDepth: 4,
           key: constantFrom('properties', 'items', '$ref', 'pattern', 'anyOf', '__proto__', 'a'),
         }),
-        string(),
         (given) => {
           void new SchemaReader(given).problems
         },

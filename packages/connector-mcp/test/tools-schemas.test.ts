@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest'
 
 import { startHost } from './mcp-host.ts'
 
+// cspell:ignore partitionkey
 const JOB = {
   type: 'object',
   properties: {

@@ -32,7 +32,7 @@ const FAILURES: Readonly<Record<BrokerErrorCode, { readonly advice: string } | '
     advice:
       'Call channel_info to see the schema, and send a body that matches it. The tag ce_dataschema selects a version.',
   },
-  SETTING_UNSUPPORTED: { advice: 'Inform the operator: nobody can send to this channel until it is corrected.' },
+  SETTING_UNSUPPORTED: { advice: 'Inform the operator: this channel accepts no messages until it is corrected.' },
   MESSAGE_TOO_LARGE: {
     advice: 'Send less, split the content into several messages, or send a reference to it.',
   },

@@ -40,6 +40,7 @@ function shownSchema({ default: version, versions }: NonNullable<ChannelSettings
   return { version, ...(isSmall ? { json_schema: schema } : {}), other_versions: others }
 }
 
+// cspell:ignore partitionkey
 /** Returns the settings as sentences for a model. */
 export function settingsHint({ description, schema, group_required, paused_until }: ShownSettings): readonly string[] {
   const hints = description === undefined ? [] : [`Description: ${description}`]

@@ -52,7 +52,7 @@ export const channelInfo = defineTool({
   title: 'Show one channel',
   summary:
     'Returns a JSON object {name, type, is_active, incoming, outgoing} with the counts of accepted and delivered messages. ' +
-    'Also returns the state of a queue or an events store, the description, and the schema of bodies.',
+    'Also returns the state of a queue or an events store, a description and the schema of bodies.',
   input: Type.Object(
     { channel: argument.channel('The channel.'), type: argument.channelType('Its type.') },
     { additionalProperties: false },
@@ -83,8 +83,8 @@ export const channelInfo = defineTool({
 const NOTHING_YET = { incoming: 0, incomingBytes: 0, outgoing: 0, outgoingBytes: 0, subscribers: 0, lastActivity: 0 }
 
 /**
- * Returns the state of a channel. One that does not exist has a state if it has settings: a client that was refused is
- * told to call this tool.
+ * Returns the state of a channel. One that does not exist has a state if it has settings: an error for
+ * a wrong body advises to call this tool.
  */
 async function infoOf(
   { channels }: BrokerHandle,

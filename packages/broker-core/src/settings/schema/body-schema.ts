@@ -93,8 +93,8 @@ class Run {
 }
 
 /**
- * Checks bodies against a JSON Schema. Written for bodies of strangers: a check never takes longer than some 25 ms,
- * whatever the schema and the body, and a schema costs nothing before its first check. Libraries that compile schemas
+ * Checks bodies against a JSON Schema. Written for bodies of strangers: the work of a check is limited for every
+ * schema and body, and a schema costs nothing before its first check. Libraries that compile schemas
  * take 100 ms and more for a schema of 8 KiB.
  */
 export class BodySchema {

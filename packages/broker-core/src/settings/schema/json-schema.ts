@@ -105,7 +105,7 @@ const BY_KIND: readonly (readonly [Kind, string])[] = [
 
 const KEYWORDS = new Map(BY_KIND.flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind] as const)))
 
-/** Reads a schema: its subschemas by JSON pointer, and every problem. */
+/** Reads a schema: the schemas in it by JSON pointer, and every problem. */
 export class SchemaReader {
   readonly problems: SchemaProblem[] = []
   readonly #schemas = new Map<string, JsonSchema>()
@@ -183,7 +183,7 @@ export class SchemaReader {
 
   #readPattern(pattern: string, at: string, bounded: boolean, bound: string): void {
     if (++this.#patterns > MAX_PATTERNS) return this.#refuse(at, pattern, `one of at most ${MAX_PATTERNS} patterns`)
-    if (!bounded) this.#refuse(at, pattern, `with ${bound} of at most ${MAX_PATTERN_TEXT} beside it`)
+    if (!bounded) this.#refuse(at, pattern, `with ${bound} of at most ${MAX_PATTERN_TEXT} next to it`)
     try {
       void new LinearPattern(pattern)
     } catch (error) {

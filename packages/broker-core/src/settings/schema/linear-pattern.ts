@@ -16,6 +16,7 @@ interface Step {
   to: readonly number[]
 }
 
+// cspell:ignore gisu
 const TOKEN =
   /\\u\{[\da-f]+\}|\\ud[89ab]..\\ud[c-f]..|\\u....|\\x..|\\c.|\\p\{[^}]*\}|\\k<|\\.|\[(?:\\.|[^\]\\])*\]|\(\?:|\(\?<[^=!]|\(\?|\{\d+,?\d*\}|./gisu
 
@@ -23,7 +24,7 @@ const PLACES = ['^', '$', '\\b', '\\B']
 
 /**
  * A regular expression (ECMA-262, with the flag `u`) that takes time in proportion to the text. JavaScript's own engine
- * needs centuries for some expressions, such as `^(a+)+$`. Back references and lookarounds are not supported.
+ * needs centuries for some expressions, such as `^(a+)+$`. References to groups, lookahead and lookbehind are not supported.
  */
 export class LinearPattern {
   readonly #steps: Step[] = []
@@ -44,7 +45,7 @@ export class LinearPattern {
    * @param spend Gets the number of steps, and may throw to end the search
    */
   test(text: string, spend: (steps: number) => void = () => {}): boolean {
-    const characters = [...text]
+    const characters = Array.from(text)
     const end = this.#steps.length
     /** The steps that may continue before the character, and after it. */
     let before: number[] = [0]
@@ -158,7 +159,7 @@ class PatternParser {
     return { set: (character) => set.test(character) }
   }
 
-  /** Whether a quantifier is lazy makes no difference to whether there is a match. */
+  /** Ignores that a quantifier is lazy: that changes the length of a match only. */
   #quantified(repeated: Part): Part {
     const range = rangeOf(this.#tokens[this.#at])
     if (range === undefined) return repeated
