@@ -1,5 +1,7 @@
 /** The most steps of a compiled pattern. A counted repetition has the steps of its part as often as it may repeat. */
 const MAX_STEPS = 1_000
+/** The longest expression, in UTF-16 units. A token is at most as long. */
+const MAX_LENGTH = 512
 
 /** A part of a pattern: one character of a set, a place between characters, or a combination of parts. */
 type Part =
@@ -18,7 +20,7 @@ interface Step {
 
 // cspell:ignore gisu
 const TOKEN =
-  /\\u\{[\da-f]+\}|\\ud[89ab]..\\ud[c-f]..|\\u....|\\x..|\\c.|\\p\{[^}]*\}|\\k<|\\.|\[(?:\\.|[^\]\\])*\]|\(\?:|\(\?<[^=!]|\(\?|\{\d+,?\d*\}|./gisu
+  /\\u\{[\da-f]{1,512}\}|\\ud[89ab]..\\ud[c-f]..|\\u....|\\x..|\\c.|\\p\{[^}]{0,512}\}|\\k<|\\.|\[(?:\\.|[^\]\\]){0,512}\]|\(\?:|\(\?<[^=!]|\(\?|\{\d{1,512}(?:,\d{0,512})?\}|./gisu
 
 const PLACES = ['^', '$', '\\b', '\\B']
 
@@ -34,6 +36,7 @@ export class LinearPattern {
 
   /** @throws SyntaxError for an expression that is not valid, not supported or too large */
   constructor(source: string) {
+    if (source.length > MAX_LENGTH) throw new SyntaxError(`it has more than ${MAX_LENGTH} characters`)
     // The parser relies on valid syntax.
     void new RegExp(source, 'u')
     this.#add(new PatternParser(source.match(TOKEN) ?? []).choices())
@@ -173,7 +176,7 @@ function rangeOf(token: string | undefined): { readonly min: number; readonly ma
   if (token === '*') return { min: 0, max: Infinity }
   if (token === '+') return { min: 1, max: Infinity }
   if (token === '?') return { min: 0, max: 1 }
-  const [, min, comma, max] = /^\{(\d+)(,?)(\d*)\}$/.exec(token ?? '') ?? []
+  const [, min, comma, max] = /^\{(\d+)(?:(,)(\d*))?\}$/.exec(token ?? '') ?? []
   if (min === undefined) return undefined
   return { min: Number(min), max: max ? Number(max) : comma ? Infinity : Number(min) }
 }
