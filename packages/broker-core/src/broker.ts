@@ -17,6 +17,8 @@ import type { OptionTypes } from './options.ts'
 import { assertCaller, checkOptions, shown } from './options.ts'
 import type { Routing } from './routing/routing.ts'
 import type { SettingsEntry } from './settings/channel-settings.ts'
+import { ConsumerGate } from './settings/consumer-gate.ts'
+import { QueuePauses } from './settings/queue-pauses.ts'
 import type { SettingsTable } from './settings/settings-table.ts'
 
 /**
@@ -138,6 +140,21 @@ export class Broker {
     return this.#context.engine.settingProblem(entry)
   }
 
+  /** The pauses of queues, other than those of the settings. */
+  get pauses(): QueuePauses {
+    return this.#context.pauses
+  }
+
+  /** Returns the end of the pause of a queue, in ms since the epoch; `undefined` if it is not paused. */
+  pausedUntil(queue: string): number | undefined {
+    return this.#context.gate.pausedUntil(queue)
+  }
+
+  /** Returns the number of queues that are paused. */
+  pausedQueues(): Promise<number> {
+    return this.#context.gate.pausedQueues()
+  }
+
   /** The name and the declared limits of the engine. */
   get engine(): { readonly name: string; readonly limits: EngineLimits } {
     return this.#context.engine
@@ -213,10 +230,14 @@ export function createBroker(engine: Engine, options: BrokerOptions = {}): Creat
   checkOptions('createBroker', options, OPTION_TYPES)
   const { limitsOf, onLimit = () => {}, observers = [], routing } = options
   const limits = limitsOf && new CallerUsage(engine, { limitsOf, onLimit })
-  const context: BrokerContext = { engine, observers: new Observers(observers), routing, limits, limited: true }
+  const observed = new Observers(observers)
+  const pauses = new QueuePauses()
+  const gate = new ConsumerGate(engine, pauses, (reason) => observed.gateWaited(reason))
+  const shared = { engine, observers: observed, routing, limits, gate, pauses }
+  const context: BrokerContext = { ...shared, limited: true, gated: true }
   return {
     broker: new Broker(context, options.authorization),
     system: new BrokerHandle(new Access(context, SYSTEM, true, undefined)),
-    operators: new Broker({ ...context, limited: false }, undefined, options.authorization),
+    operators: new Broker({ ...shared, limited: false, gated: false }, undefined, options.authorization),
   }
 }

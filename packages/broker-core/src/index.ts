@@ -37,7 +37,7 @@ export { ACTIVE_MS } from './handle/channels.ts'
 export type { ChannelFilter, ChannelInfo, ChannelPage, ChannelPageInput, Channels } from './handle/channels.ts'
 export type { EventsStore, StoredEventInput } from './handle/events-store.ts'
 export type { Events } from './handle/events.ts'
-export { DEFAULT_LEASE_MS } from './handle/queues.ts'
+export { DEFAULT_LEASE_MS, MAX_PAUSE_MS } from './handle/queues.ts'
 export type { QueueReceiveInput, Queues, QueueSendInput } from './handle/queues.ts'
 export type { ReplyInput, Requests } from './handle/requests.ts'
 export { decodeText, encodeText, MAX_TAGS } from './message.ts'
@@ -52,7 +52,7 @@ export type {
   StoredEvent,
   Tags,
 } from './message.ts'
-export type { Action, Attachment, BrokerObserver, RequestOutcome } from './observer.ts'
+export type { Action, Attachment, BrokerObserver, GateReason, RequestOutcome } from './observer.ts'
 export type { Duration } from './work/work.ts'
 export { LeaseLost } from './work/work.ts'
 export type { Work, WorkHandler, WorkMessage, WorkOptions } from './work/work.ts'
@@ -76,5 +76,7 @@ export type {
   SettingMember,
   SettingsEntry,
 } from './settings/channel-settings.ts'
+export { PAUSED_UNTIL_RESUMED } from './settings/queue-pauses.ts'
+export type { PauseStore, QueuePause, QueuePauses } from './settings/queue-pauses.ts'
 export type { SettingOrigin } from './settings/settings-table.ts'
 export { isPattern, SettingsTable } from './settings/settings-table.ts'

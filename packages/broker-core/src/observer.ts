@@ -18,7 +18,11 @@ export type Action =
   | 'create'
   | 'delete'
   | 'purge'
+  | 'pause'
   | 'settle'
+
+/** The reason for which a receiver waits although messages may be there. */
+export type GateReason = 'paused' | 'rate' | 'in_flight'
 
 /** The end of a command or query. */
 export type RequestOutcome = 'executed' | 'rejected' | 'INTERNAL' | BrokerErrorCode
@@ -57,6 +61,8 @@ export interface BrokerObserver {
   attached?(attachment: Attachment): void
   /** Reports the end of an attachment, with the same object. */
   detached?(attachment: Attachment): void
+  /** Reports a receive that had to wait, or got nothing, because of the settings for consumers or a pause. */
+  gateWaited?(reason: GateReason): void
   /**
    * Reports a copy that the routing table made; in a queue or an events store it is durable. {@link accepted} reports
    * it too.
@@ -125,6 +131,10 @@ export class Observers {
 
   detached(attachment: Attachment): void {
     this.#notify((observer) => observer.detached?.(attachment))
+  }
+
+  gateWaited(reason: GateReason): void {
+    this.#notify((observer) => observer.gateWaited?.(reason))
   }
 
   routed(copy: RoutedCopy, caller: Caller): void {

@@ -75,6 +75,7 @@ class ComposedEngine implements EmbeddedEngine {
     peekHidesLeased: true,
     leaseSurvivesNode: false,
     remoteStorage: false,
+    exactConsumerLimits: true,
     maxDelayedPerQueue: 0,
     expiryWithoutNode: false,
     deduplicationPerMessage: true,

@@ -51,6 +51,7 @@ const CAPABILITIES = {
   peekHidesLeased: false,
   leaseSurvivesNode: true,
   remoteStorage: true,
+  exactConsumerLimits: false,
   maxDelayedPerQueue: MAX_DELAYED,
   deduplicationPerMessage: false,
 } as const

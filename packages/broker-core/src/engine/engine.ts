@@ -58,6 +58,11 @@ export interface EngineCapabilities {
    * `true` when messages are on other machines: calls fail while those are unreachable, and succeed when they are back.
    */
   readonly remoteStorage: boolean
+  /**
+   * `true` when `leased` counts the leases of all nodes, so that the limits of consumers are exact. `false`: it counts
+   * those of its node, and each node has an equal share of the limits.
+   */
+  readonly exactConsumerLimits: boolean
   /** The highest number of delayed messages in one queue; 0 means unlimited. */
   readonly maxDelayedPerQueue: number
   /** `true` when expired messages are removed, some time after their expiry, even while no broker node runs. */

@@ -63,6 +63,14 @@ export interface SettleResult {
   readonly lost: readonly string[]
 }
 
+/** Gets the events of all queues of an engine, at once. */
+export interface QueueListener {
+  /** A lease ended on this node, by any cause: {@link QueueEngine.leased} has decreased. */
+  leaseEnded(channel: string): void
+  /** The engine closes: further calls reject with ENGINE_UNAVAILABLE. */
+  closed(): void
+}
+
 export interface QueueEngine {
   /** Stores a message; resolves when it is durable. @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT */
   send(channel: string, message: QueueSend): Promise<SendResult>
@@ -107,4 +115,16 @@ export interface QueueEngine {
   oldestWaiting(channel: string): Promise<number | undefined>
   /** Removes every message that is not leased, including delayed ones; resolves with the number of removed messages. */
   purge(channel: string): Promise<number>
+  /**
+   * Returns the number of leased messages, from memory: those of all nodes, or of this node, as the capability
+   * `exactConsumerLimits` says.
+   */
+  leased(channel: string): number
+  /**
+   * Ends the waits of receivers on this node: each resolves with an empty list, and gets no message that is sent later.
+   * @param concerns Returns `true` for the channels whose receivers are meant
+   */
+  interrupt(concerns: (channel: string) => boolean): void
+  /** Adds a listener, for as long as the engine exists. */
+  listen(listener: QueueListener): void
 }

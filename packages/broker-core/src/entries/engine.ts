@@ -29,6 +29,7 @@ export type {
   NackOptions,
   PeekOptions,
   QueueEngine,
+  QueueListener,
   QueueSend,
   ReceiveOptions,
   SendResult,

@@ -16,6 +16,8 @@ import { encodeText, MAX_TAGS } from '../message.ts'
 import type { Action, Attachment, Observers } from '../observer.ts'
 import { assertObject } from '../options.ts'
 import type { Routing } from '../routing/routing.ts'
+import type { ConsumerGate } from '../settings/consumer-gate.ts'
+import type { QueuePauses } from '../settings/queue-pauses.ts'
 import { checkBody } from '../settings/schema/check-body.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
@@ -30,6 +32,11 @@ export interface BrokerContext {
   readonly limits: CallerUsage | undefined
   /** `true` if the limits apply to this broker's callers. Channels that operators create do not count. */
   readonly limited: boolean
+  /** Lets receivers lease messages as the settings for consumers and pauses allow it. */
+  readonly gate: ConsumerGate
+  readonly pauses: QueuePauses
+  /** `true` if receivers must pass the gate. Operators need not. */
+  readonly gated: boolean
 }
 
 /**
@@ -40,6 +47,9 @@ export class Access {
   readonly engine: Engine
   readonly observers: Observers
   readonly routing: Routing | undefined
+  readonly gate: ConsumerGate
+  readonly pauses: QueuePauses
+  readonly gated: boolean
   readonly caller: Caller
   /** `true` for the broker's own handle, which may use reserved channels. */
   readonly internal: boolean
@@ -53,6 +63,9 @@ export class Access {
     this.engine = context.engine
     this.observers = context.observers
     this.routing = context.routing
+    this.gate = context.gate
+    this.pauses = context.pauses
+    this.gated = context.gated
     this.caller = caller
     this.internal = internal
     this.#authorization = authorization

@@ -18,6 +18,8 @@ export const ACTIVE_MS = 5 * 60_000
 export interface ChannelInfo extends ChannelState {
   /** `true` if the channel had traffic or a subscriber within the last 5 minutes. */
   readonly isActive: boolean
+  /** The end of the pause of a queue, in ms since the epoch; absent without a pause. */
+  readonly pausedUntil?: number | undefined
 }
 
 export interface ChannelFilter {
@@ -124,9 +126,15 @@ export class Channels {
     for (let at = 0; at < names.length; at += TOGETHER) {
       // A long list must not block the event loop.
       if (at > 0) await nextTurn()
-      infos.push(...(await channels.states(names.slice(at, at + TOGETHER))).map(withActivity))
+      infos.push(...(await channels.states(names.slice(at, at + TOGETHER))).map((state) => this.#withActivity(state)))
     }
     return infos
+  }
+
+  #withActivity(state: ChannelState): ChannelInfo {
+    const isActive = state.subscribers > 0 || Date.now() - state.lastActivity < ACTIVE_MS
+    const pausedUntil = state.type === 'queues' ? this.#access.gate.pausedUntil(state.name) : undefined
+    return pausedUntil === undefined ? { ...state, isActive } : { ...state, isActive, pausedUntil }
   }
 
   /** Returns one channel's state. @throws BrokerError CHANNEL_NOT_FOUND */
@@ -136,7 +144,7 @@ export class Channels {
       access.channel('list', type, channel)
       const state = await access.engine.channels.info(type, channel)
       if (!state) throw await this.notFound(type, channel)
-      return withActivity(state)
+      return this.#withActivity(state)
     })
   }
 
@@ -233,10 +241,6 @@ export class Channels {
       return true
     })
   }
-}
-
-function withActivity(state: ChannelState): ChannelInfo {
-  return { ...state, isActive: state.subscribers > 0 || Date.now() - state.lastActivity < ACTIVE_MS }
 }
 
 function withoutNumbers(name: string): string {

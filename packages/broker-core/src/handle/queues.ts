@@ -12,6 +12,7 @@ import type { WorkHandler, WorkOptions } from '../work/work.ts'
 import { WorkerPool } from '../work/worker-pool.ts'
 import type { Access } from './access.ts'
 import { assertInput, assertInteger } from './access.ts'
+import { Channels } from './channels.ts'
 
 /** The input of a producer to a queue. */
 export interface QueueSendInput extends MessageInput {
@@ -36,6 +37,9 @@ export interface QueueReceiveInput extends ResultLimit {
 }
 
 export const DEFAULT_LEASE_MS = 30_000
+
+/** The longest pause of a queue by a receiver, in ms: an hour. */
+export const MAX_PAUSE_MS = 3_600_000
 
 /** The queues as one caller sees them. Each message goes to one receiver, which leases it until it settles. */
 export class Queues {
@@ -142,15 +146,14 @@ export class Queues {
       assertInteger('waitMs', waitMs, 0)
       assertInteger('leaseMs', leaseMs, 1)
       signal?.throwIfAborted()
-      const receive = (until: AbortSignal | undefined): Promise<readonly QueueDelivery[]> =>
-        access.engine.queues.receive(channel, {
-          ...limit,
-          maxMessages,
-          waitMs,
-          leaseMs,
-          clientId: access.caller.clientId,
-          signal: until,
-        })
+      const { caller, gate } = access
+      const receive = (until: AbortSignal | undefined): Promise<readonly QueueDelivery[]> => {
+        const options = { ...limit, maxMessages, waitMs, leaseMs, clientId: caller.clientId, signal: until }
+        // Receivers that wait pass the gate also without settings: a pause may begin meanwhile.
+        return waitMs > 0 || (access.gated && gate.applies(channel))
+          ? gate.receive(channel, options, !access.gated)
+          : access.engine.queues.receive(channel, options)
+      }
       const deliveries = await (waitMs > 0
         ? this.#waiting(channel, () =>
             access.governed ? this.#whilePermitted(channel, signal, receive) : receive(signal),
@@ -235,6 +238,25 @@ export class Queues {
     return this.#settle(receipts, (queues, clientId) => {
       assertNack(options)
       return queues.nack(receipts, clientId, options)
+    })
+  }
+
+  /**
+   * Pauses the queue for its receivers, for example because a service that they call is busy. Needs the permission to
+   * receive. Only extends a pause. The end is rounded up to a second.
+   * @param forMs 1 to 3,600,000
+   * @throws BrokerError CHANNEL_*, CHANNEL_NOT_FOUND, ARGUMENT_INVALID, FORBIDDEN, ENGINE_UNAVAILABLE
+   */
+  pause(channel: string, forMs: number): Promise<void> {
+    const access = this.#access
+    return access.run('pause', 'queues', channel, async () => {
+      access.channel('receive', 'queues', channel)
+      assertInteger('forMs', forMs, 1, MAX_PAUSE_MS)
+      // A pause of each possible name would fill the memory.
+      if (!access.engine.channels.exists('queues', channel)) throw await new Channels(access).notFound('queues', channel)
+      // Many receivers pause a queue at the same time: those of one second are one pause.
+      const until = Math.ceil((Date.now() + forMs) / 1000) * 1000
+      await access.pauses.extend(channel, { until, reason: '', changedBy: access.caller.clientId })
     })
   }
 

@@ -79,6 +79,11 @@ export class SettingsTable {
     return origins
   }
 
+  /** Returns whether an entry for channels of a type meets a condition. */
+  some(type: ChannelType, condition: (entry: SettingsEntry) => boolean): boolean {
+    return this.#rules.get(type)?.some(({ entry }) => condition(entry)) === true
+  }
+
   replace(entries: readonly SettingsEntry[]): void {
     const rules = entries.toSorted(bySpecificity).map((entry) => ({ entry, matches: globMatcher(entry.match) }))
     this.#known = true

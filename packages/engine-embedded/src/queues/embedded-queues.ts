@@ -4,6 +4,7 @@ import type {
   PeekOptions,
   QueueDelivery,
   QueueEngine,
+  QueueListener,
   QueueMessage,
   QueueSend,
   ReceiveOptions,
@@ -41,6 +42,8 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #clock: QueueClock
   readonly #receivers: WaitingReceivers
   readonly #queues = new Map<string, Queue>()
+  readonly #listeners: QueueListener[] = []
+  #interrupts = 0
   #closed = false
 
   constructor(store: Store, registry: ChannelRegistry, settings: SettingsTable, now: () => number) {
@@ -152,7 +155,9 @@ export class EmbeddedQueues implements QueueEngine {
     this.#checkOpen()
     const due = this.#clock.promoted()
     if (due) {
+      const interrupts = this.#interrupts
       await due
+      if (options.waitMs > 0 && interrupts !== this.#interrupts) return []
       options.signal?.throwIfAborted()
       this.#checkOpen()
     }
@@ -175,11 +180,30 @@ export class EmbeddedQueues implements QueueEngine {
         leases: this.#leases,
         settings: this.#settings,
         now: this.#now,
+        leaseEnded: ({ name: channel }) => {
+          for (const listener of this.#listeners) listener.leaseEnded(channel)
+        },
         expire: (which, sequences) => this.#expire(which, sequences),
       })
       this.#queues.set(name, queue)
     }
     return queue
+  }
+
+  leased(channel: string): number {
+    return this.#queues.get(channel)?.heldCount ?? 0
+  }
+
+  interrupt(concerns: (channel: string) => boolean): void {
+    this.#interrupts++
+    for (const { name, waiters } of this.#queues.values()) {
+      if (waiters.size === 0 || !concerns(name)) continue
+      for (const waiter of waiters.members()) waiter.resolve([])
+    }
+  }
+
+  listen(listener: QueueListener): void {
+    this.#listeners.push(listener)
   }
 
   // ── Settling ──
@@ -337,6 +361,7 @@ export class EmbeddedQueues implements QueueEngine {
 
   async close(): Promise<void> {
     this.#closed = true
+    for (const listener of this.#listeners) listener.closed()
     this.#clock.close()
     for (const queue of this.#queues.values()) {
       for (const waiter of queue.waiters.members()) waiter.reject(unavailable('it is closed'))

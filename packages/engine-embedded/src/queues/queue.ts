@@ -29,6 +29,8 @@ interface QueueContext {
   readonly leases: Leases<Queue>
   readonly settings: SettingsTable
   readonly now: () => number
+  /** Reports that messages are not leased any more. */
+  leaseEnded(queue: Queue): void
   /** Removes messages that were found past their expiry. */
   expire(queue: Queue, sequences: number[]): void
 }
@@ -240,6 +242,7 @@ export class Queue {
   #countHeld(): void {
     const channel = this.channel
     if (channel) this.#context.registry.setInFlight(channel, this.#held.size)
+    this.#context.leaseEnded(this)
   }
 
   /** Removes a message from the window because it was removed from disk, or is about to be. */
@@ -269,6 +272,7 @@ export class Queue {
   reset(): void {
     this.#held.clear()
     this.forgetWindow()
+    this.#context.leaseEnded(this)
   }
 }
 

@@ -36,12 +36,21 @@ export interface Lease {
 export class Leases {
   readonly #counterTable: CounterTable
   readonly #onLapse: (lease: Lease) => Promise<void>
+  readonly #onEnd: (channel: string) => void
   readonly #leases = new Map<string, { readonly lease: Lease; timer: NodeJS.Timeout }>()
 
-  /** @param onLapse Returns the message of a lease that was not settled. Never rejects */
-  constructor(counterTable: CounterTable, onLapse: (lease: Lease) => Promise<void>) {
+  /**
+   * @param onLapse Returns the message of a lease that was not settled. Never rejects
+   * @param onEnd Called when a message is not counted as leased any more
+   */
+  constructor(
+    counterTable: CounterTable,
+    onLapse: (lease: Lease) => Promise<void>,
+    onEnd: (channel: string) => void,
+  ) {
     this.#counterTable = counterTable
     this.#onLapse = onLapse
+    this.#onEnd = onEnd
   }
 
   grant(lease: Lease): void {
@@ -140,6 +149,7 @@ export class Leases {
 
   #count({ delivery }: Lease, change: 1 | -1): void {
     this.#counterTable.change(delivery.channel.incarnation, (counts) => (counts.leased += change))
+    if (change < 0) this.#onEnd(delivery.channel.name)
   }
 }
 

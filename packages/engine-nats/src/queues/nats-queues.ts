@@ -3,6 +3,7 @@ import type {
   PeekOptions,
   QueueDelivery,
   QueueEngine,
+  QueueListener,
   QueueMessage,
   QueueSend,
   ReceiveOptions,
@@ -26,10 +27,13 @@ import { QueueGauges } from './queue-gauges.ts'
 import { QueueSender } from './queue-sender.ts'
 import { Queue } from './queue.ts'
 import { LeaseClaims, ReceiptSettler } from './receipt-settler.ts'
-import { MAX_TIMER_MS } from '@signalbox/broker-core/internal'
+import { MAX_TIMER_MS, MultiMap } from '@signalbox/broker-core/internal'
 
 /** The interval at which a queue is looked up while it is being deleted or created again. */
 const AGAIN_MS = 20
+
+/** The reason of an abort for a receiver whose wait another part of the node ended. */
+const INTERRUPTED = new Error('the wait was interrupted')
 
 /**
  * Queues on NATS: each is a work-queue stream with one consumer. The nodes keep the leases that they
@@ -48,13 +52,22 @@ export class NatsQueues implements QueueEngine {
   readonly #reader: QueueReader
   readonly #purge: Purge
   readonly #closing = new AbortController()
+  readonly #listeners: QueueListener[] = []
+  /** The receivers on this node that wait. */
+  readonly #waits = new MultiMap<string, AbortController>()
 
   private constructor(parts: Parts, receipts: Receipts) {
     this.#parts = parts
     this.gauges = new QueueGauges(parts, (channel, message) => this.#disposal.expireStored(channel, message))
     this.#sender = new QueueSender(parts, this.gauges)
     this.#disposal = new Disposal(parts, this.gauges, new DeadLetters(parts, this.#sender))
-    this.#leases = new Leases(parts.counterTable, (lease) => this.#lapse(lease))
+    this.#leases = new Leases(
+      parts.counterTable,
+      (lease) => this.#lapse(lease),
+      (channel) => {
+        for (const listener of this.#listeners) listener.leaseEnded(channel)
+      },
+    )
     this.#keeper = new LeaseKeeper(parts, this.#leases, receipts)
     this.#claims = new LeaseClaims(parts)
     this.#settler = new ReceiptSettler(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)
@@ -101,6 +114,25 @@ export class NatsQueues implements QueueEngine {
 
   async receive(name: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
     const { signal, waitMs } = options
+    if (waitMs <= 0) return this.#receive(name, options)
+    const wait = new AbortController()
+    const abort = (): void => wait.abort(signal?.reason)
+    signal?.throwIfAborted()
+    signal?.addEventListener('abort', abort)
+    this.#waits.add(name, wait)
+    try {
+      return await this.#receive(name, { ...options, signal: wait.signal })
+    } catch (error) {
+      if (error === INTERRUPTED) return []
+      throw error
+    } finally {
+      signal?.removeEventListener('abort', abort)
+      this.#waits.delete(name, wait)
+    }
+  }
+
+  async #receive(name: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    const { signal, waitMs } = options
     signal?.throwIfAborted()
     const until = Date.now() + waitMs
     await this.#parts.connection.ready()
@@ -113,6 +145,21 @@ export class NatsQueues implements QueueEngine {
       if (Date.now() >= until) return []
       await this.#change(name, channel, until, signal)
     }
+  }
+
+  leased(name: string): number {
+    const channel = this.#parts.storedChannels.get('queues', name)
+    return (channel && this.#parts.counterTable.get(channel.incarnation)?.leased) ?? 0
+  }
+
+  interrupt(concerns: (channel: string) => boolean): void {
+    for (const name of this.#waits.keys()) {
+      if (concerns(name)) for (const wait of this.#waits.get(name)) wait.abort(INTERRUPTED)
+    }
+  }
+
+  listen(listener: QueueListener): void {
+    this.#listeners.push(listener)
   }
 
   #queue(channel: StoredChannel): Queue {
@@ -194,6 +241,7 @@ export class NatsQueues implements QueueEngine {
 
   /** Ends all waits. */
   end(): void {
+    if (!this.#closing.signal.aborted) for (const listener of this.#listeners) listener.closed()
     this.#closing.abort()
     this.gauges.close()
     for (const queue of this.#queues.values()) queue.end()
