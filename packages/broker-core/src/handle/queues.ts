@@ -253,7 +253,8 @@ export class Queues {
       access.channel('receive', 'queues', channel)
       assertInteger('forMs', forMs, 1, MAX_PAUSE_MS)
       // A pause of each possible name would fill the memory.
-      if (!access.engine.channels.exists('queues', channel)) throw await new Channels(access).notFound('queues', channel)
+      if (!access.engine.channels.exists('queues', channel))
+        throw await new Channels(access).notFound('queues', channel)
       // Many receivers pause a queue at the same time: those of one second are one pause.
       const until = Math.ceil((Date.now() + forMs) / 1000) * 1000
       await access.pauses.extend(channel, { until, reason: '', changedBy: access.caller.clientId })

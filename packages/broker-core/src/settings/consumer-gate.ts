@@ -28,10 +28,7 @@ export class ConsumerGate {
     this.#pauses = pauses
     this.#waited = waited
     engine.settings.onChange(() => {
-      this.#changed(
-        (queue) => this.#gates.has(queue) || this.applies(queue),
-        [...this.#gates.values()],
-      )
+      this.#changed((queue) => this.#gates.has(queue) || this.applies(queue), [...this.#gates.values()])
     })
     pauses.onChange((queue) => {
       const gate = this.#gates.get(queue)

@@ -6,6 +6,7 @@ import { deadLetterCases } from './dead-letters.ts'
 import { deduplicationCases } from './deduplication.ts'
 import { lifecycleCases } from './lifecycle.ts'
 import { limitCases } from './limits.ts'
+import { gateCases } from './gate.ts'
 import { eventsStoreGroupCases } from './events-store-groups.ts'
 import { eventsStoreSubscriptionCases } from './events-store-subscriptions.ts'
 import { eventsStoreCases } from './events-store.ts'
@@ -31,6 +32,7 @@ export const engineContract: readonly ContractCase[] = [
   ...queueReceiveCases,
   ...queueTimeCases,
   ...queueLeaseCases,
+  ...gateCases,
   ...deadLetterCases,
   ...retryCases,
   ...deduplicationCases,

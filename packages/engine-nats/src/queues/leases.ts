@@ -43,11 +43,7 @@ export class Leases {
    * @param onLapse Returns the message of a lease that was not settled. Never rejects
    * @param onEnd Called when a message is not counted as leased any more
    */
-  constructor(
-    counterTable: CounterTable,
-    onLapse: (lease: Lease) => Promise<void>,
-    onEnd: (channel: string) => void,
-  ) {
+  constructor(counterTable: CounterTable, onLapse: (lease: Lease) => Promise<void>, onEnd: (channel: string) => void) {
     this.#counterTable = counterTable
     this.#onLapse = onLapse
     this.#onEnd = onEnd
