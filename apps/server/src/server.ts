@@ -234,6 +234,7 @@ async function open(
     authorization: policy?.authorization,
   })
   metrics.watchEngine(() => engine.stats())
+  metrics.watchPauses(() => broker.pausedQueues())
   if (config.metrics.queues.length > 0) {
     await metrics.watchQueues(engine, { isListed: nameMatcher(config.metrics.queues), log })
   }
@@ -311,6 +312,7 @@ async function open(
     authorization: policy?.authorization,
     routing: routes?.routing,
     channelSettings,
+    queuePauses: channelSettings.pauses,
     webhooks: webhooks?.managed,
     ...operations.services(),
   })

@@ -1,9 +1,18 @@
-import type { AppendResult, BrokerHandle, ChannelType, SettingsEntry, SettingsTable } from '@signalbox/broker-core'
+import type {
+  AppendResult,
+  BrokerHandle,
+  ChannelType,
+  QueuePauses,
+  SettingsEntry,
+  SettingsTable,
+} from '@signalbox/broker-core'
 import { BrokerError, CHANNEL_TYPES, decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { KeyedContent, KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { KeyedLog } from '@signalbox/broker-core/internal'
 import type { GivenSettings } from '@signalbox/http-kit/internal'
 import { isJsonObject, problemsText, readChannelSettings } from '@signalbox/http-kit/internal'
+
+import { StoredPauses } from './stored-pauses.ts'
 
 /** The most entries. */
 export const MAX_ENTRIES = 1_000
@@ -31,6 +40,8 @@ interface Known {
 }
 
 export interface SettingsLogOptions {
+  /** The pauses of queues of the broker. @default the log has none */
+  readonly pauses?: QueuePauses | undefined
   /** Receives failures that no caller sees. */
   readonly failed: (error: unknown) => void
 }
@@ -42,23 +53,29 @@ export interface SettingsLogOptions {
 export class ChannelSettingsLog implements AsyncDisposable {
   readonly #log: KeyedLog
   readonly #table: SettingsTable
+  /** The pauses of queues; `undefined` if the broker's are not given. */
+  readonly pauses: StoredPauses | undefined
   readonly #follower: KeyedLogFollower
   readonly #ended = new AbortController()
   readonly #known = new Map<string, Known>()
   #fromFile: readonly SettingsEntry[] = []
 
-  private constructor(system: BrokerHandle, table: SettingsTable, { failed }: SettingsLogOptions) {
+  private constructor(system: BrokerHandle, table: SettingsTable, { failed, pauses }: SettingsLogOptions) {
     this.#log = new KeyedLog(system, '_AGENTS_.channel_settings')
     this.#table = table
+    const applied = (sequence: number): Promise<void> => this.#follower.applied(sequence)
+    this.pauses = pauses && new StoredPauses({ log: this.#log, pauses, applied, failed })
     this.#follower = this.#log.follow(
       {
         entry: (entry, live) => {
+          if (this.pauses?.apply(entry) === true) return
           this.#apply(entry)
           if (live) this.#publish()
         },
         retain: (keys) => {
           for (const key of this.#known.keys()) if (!keys.has(key)) this.#known.delete(key)
           this.#publish()
+          this.pauses?.retain(keys)
         },
         failed,
       },

@@ -34,7 +34,7 @@ export function ceFailure(answer: Answer): SignalboxError {
     status: answer.status,
     details,
     problems: problemsOf(problems),
-    retryAfterMs: retryAfter(answer.headers),
+    retryAfterMs: retryAfter(answer),
   })
 }
 

@@ -157,7 +157,7 @@ function asRetryable(error: SignalboxError): SignalboxError {
 
 /** Returns the error of an answer without a usable body, by its status. */
 export function statusFailure({ status, headers, text }: Answer): SignalboxError {
-  const retryAfterMs = retryAfter(headers)
+  const retryAfterMs = retryAfter({ headers })
   const shown = text.length > 200 ? `${text.slice(0, 200)}…` : text
   const message = `the server answered with HTTP ${status}: ${shown.trim()}`
   const code = CODES_BY_STATUS[status] ?? (status >= 502 && status <= 504 ? 'UNREACHABLE' : 'RESPONSE_INVALID')
@@ -172,10 +172,15 @@ const CODES_BY_STATUS: Readonly<Record<number, string>> = {
   500: 'INTERNAL',
 }
 
-/** Returns the time of the header `Retry-After` in ms. */
-export function retryAfter(headers: Headers): number | undefined {
-  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
-  return Number.isFinite(seconds) ? seconds * 1000 : undefined
+/**
+ * Returns the time for which an answer asks to wait, in ms: its header `Retry-After`, in seconds or as a date. Returns
+ * `undefined` without the header.
+ */
+export function retryAfter({ headers }: { readonly headers: Headers }): number | undefined {
+  const text = headers.get('retry-after')?.trim()
+  if (text === undefined) return undefined
+  const ms = /^\d+$/.test(text) ? Number(text) * 1000 : Date.parse(text) - Date.now()
+  return Number.isFinite(ms) ? Math.max(0, ms) : undefined
 }
 
 /** Returns the code that a runtime gives to the cause of a failed `fetch`. */

@@ -2,6 +2,7 @@ import { agentOperations } from './agents/agent-operations.ts'
 import { inboxOperations } from './agents/inbox-operations.ts'
 import { auditOperations } from './audit/audit-operations.ts'
 import { channelOperations } from './channels/channel-operations.ts'
+import { pauseOperations } from './channels/pause-operations.ts'
 import { settingsOperations } from './channels/settings-operations.ts'
 import { deadLetterOperations } from './dead-letters/dead-letter-operations.ts'
 import { eventOperations } from './events/event-operations.ts'
@@ -31,6 +32,7 @@ const OPERATIONS: readonly Operation[] = [
   ...inboxOperations,
   ...messageOperations,
   ...nodeOperations,
+  ...pauseOperations,
   ...queueOperations,
   ...requestOperations,
   ...securityOperations,

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { Authorization, Broker, BrokerHandle, Routing, SettingsEntry } from '@signalbox/broker-core'
+import type { Authorization, Broker, BrokerHandle, QueuePause, Routing, SettingsEntry } from '@signalbox/broker-core'
 import type { WebhookSubscription } from '@signalbox/broker-core/ports'
 import type { HttpResponse, Identity, RequestHold, Settlement } from '@signalbox/http-kit'
 import type { GivenSettings, TextParts } from '@signalbox/http-kit/internal'
@@ -105,6 +105,14 @@ export interface ChannelSettingsPort {
   set(given: GivenSettings, changedBy: string, revision?: number): Promise<StoredChannelSettings>
   /** Removes an entry; false if there is none. Rejects with CONFLICT. */
   remove(target: Pick<GivenSettings, 'type' | 'match'>, revision?: number): Promise<boolean>
+}
+
+/** The pauses of queues that operators and receivers made. Those in force are at the broker. */
+export interface QueuePausesPort {
+  /** Pauses a queue; replaces its pause. Resolves when that is in force on this node. */
+  pause(queue: string, pause: QueuePause): Promise<void>
+  /** Ends the pause of a queue; false if it has none. */
+  resume(queue: string): Promise<boolean>
 }
 
 /** One setting of the host, with its effective value. */
@@ -397,6 +405,8 @@ export interface ManagementServices {
   readonly routing?: Pick<Routing, 'table'> | undefined
   /** Absent if the host has none. */
   readonly channelSettings?: ChannelSettingsPort | undefined
+  /** Absent if the host stores no pauses. */
+  readonly queuePauses?: QueuePausesPort | undefined
   /** Absent if webhooks are turned off. */
   readonly webhooks?: WebhooksPort | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */

@@ -50,6 +50,8 @@ export const ACTION_ROLES = {
   create_channel: 'ReadWrite',
   delete_channel: 'ReadWrite',
   purge_queue: 'ReadWrite',
+  pause_queue: 'ReadWrite',
+  resume_queue: 'ReadWrite',
   set_channel_settings: 'ReadWrite',
   remove_channel_settings: 'ReadWrite',
   send_queue_message: 'ReadWrite',

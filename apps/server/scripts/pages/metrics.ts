@@ -7,6 +7,7 @@ const noEngine = (): Promise<never> => Promise.reject(new Error('no engine'))
 export async function metricsTable(): Promise<string> {
   using metrics = new Metrics()
   metrics.watchEngine(() => Promise.reject(new Error('no engine')))
+  metrics.watchPauses(noEngine)
   metrics.watchNode({ version: '', engine: '', state: () => Promise.reject(new Error('no node')) })
   await metrics.watchQueues(
     { queues: { oldestWaiting: noEngine }, channels: { names: noEngine, states: noEngine } },

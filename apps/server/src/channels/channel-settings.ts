@@ -25,7 +25,7 @@ export async function openChannelSettings(
   { broker, system, log, opened }: ChannelSettingsParts,
 ): Promise<ChannelSettingsLog> {
   const failed = (error: unknown): void => log.error({ err: error }, 'channel settings not read')
-  const settings = opened.use(await ChannelSettingsLog.open(system, broker.settings, { failed }))
+  const settings = opened.use(await ChannelSettingsLog.open(system, broker.settings, { failed, pauses: broker.pauses }))
   if (file === '') return settings
   try {
     opened.use(await followFile(file, settings, log))

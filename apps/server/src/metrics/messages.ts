@@ -1,4 +1,10 @@
-import type { BrokerObserver, ChannelType, OutgoingMessage, RoutingFailureReason } from '@signalbox/broker-core'
+import type {
+  BrokerObserver,
+  ChannelType,
+  GateReason,
+  OutgoingMessage,
+  RoutingFailureReason,
+} from '@signalbox/broker-core'
 import { BROKER_ERRORS, CHANNEL_TYPES, isReservedChannel } from '@signalbox/broker-core'
 import type { Registry } from 'prom-client'
 import { Counter } from 'prom-client'
@@ -57,12 +63,22 @@ export function messageMetrics(registry: Registry): BrokerObserver {
   })
   for (const counter of [messages, bytes]) registry.registerMetric(counter)
   registry.registerMetric(errors)
+  const waits = new Counter({
+    name: 'broker_gate_waits_total',
+    help: 'Receives from queues that had to wait, or got nothing, because of a pause or of limits in the channel settings.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  for (const reason of GATE_REASONS) waits.inc({ reason }, 0)
   return {
+    gateWaited: (reason) => waits.inc({ reason }),
     accepted: (type, channel, _caller, message) => add(incoming[type], channel, message),
     delivered: (type, channel, _caller, message) => add(outgoing[type], channel, message),
     failed: (_action, _type, _channel, _caller, code) => void failures.set(code, (failures.get(code) ?? 0) + 1),
   }
 }
+
+const GATE_REASONS: readonly GateReason[] = ['paused', 'rate', 'in_flight']
 
 /** Messages on reserved channels are not users' messages and are not counted. */
 function add(flow: MessageCounters, channel: string, message: OutgoingMessage): void {

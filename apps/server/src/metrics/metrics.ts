@@ -77,6 +77,22 @@ export class Metrics implements Disposable {
     this.#refreshEngine = engineMetrics(this.#registry, stats)
   }
 
+  /** Reads the number of paused queues on each scrape. */
+  watchPauses(paused: () => Promise<number>): void {
+    const gauge = new Gauge({
+      name: 'broker_queues_paused',
+      help: 'Queues that are paused, by operators, receivers or channel settings. Each node has the same value.',
+      registers: [this.#registry],
+      async collect() {
+        // It keeps its value while the engine cannot answer.
+        await paused().then(
+          (count) => gauge.set(count),
+          () => {},
+        )
+      },
+    })
+  }
+
   /** Creates the series of single queues. Loaded only if a setting lists queues. */
   async watchQueues(engine: QueueSource, options: QueueMetricsOptions): Promise<void> {
     const { QueueMetrics } = await import('./queue-metrics.ts')

@@ -9,9 +9,7 @@ export function rpcFailure(answer: Answer): SignalboxError | undefined {
   const body = parsed(answer.text)
   if (!isObject(body)) return statusFailure(answer)
   if (isObject(body['result'])) return undefined
-  return isObject(body['error'])
-    ? rpcError(body['error'], answer.status, retryAfter(answer.headers))
-    : statusFailure(answer)
+  return isObject(body['error']) ? rpcError(body['error'], answer.status, retryAfter(answer)) : statusFailure(answer)
 }
 
 /** Returns the error of a JSON-RPC error object. Its reason is the code, if the gateway names one. */
@@ -43,6 +41,6 @@ export function registryFailure(answer: Answer): SignalboxError | undefined {
   return new SignalboxError(code, asString(body['message']) ?? code, {
     status: answer.status,
     problems: problemsOf(body['details']),
-    retryAfterMs: retryAfter(answer.headers),
+    retryAfterMs: retryAfter(answer),
   })
 }

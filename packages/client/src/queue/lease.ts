@@ -10,6 +10,9 @@ import type { Transport } from '../transport.ts'
 /** The longest lease and delay, in seconds: twelve hours. */
 export const MAX_LEASE_SECONDS = 43_200
 
+/** The longest pause of a queue, in seconds: an hour. */
+export const MAX_PAUSE_SECONDS = 3_600
+
 /** A message of a queue. */
 export interface QueueMessage<T = unknown> extends Message<T> {
   /** The number of times that the message was received, this time included. */
@@ -22,9 +25,10 @@ export interface LeasedMessage<T = unknown> extends QueueMessage<T> {
   ack(): Promise<boolean>
   /**
    * Returns the message to its queue, now or after a delay. Without `delay`, the retry policy of the queue decides, and
-   * without a policy it returns now. Returns `false` if its lease had ended.
+   * without a policy it returns now. With `pauseQueue` the queue is paused during the delay, which is 1 s to 1 h then.
+   * Returns `false` if its lease had ended.
    */
-  nack(options?: { readonly delay?: Duration | undefined }): Promise<boolean>
+  nack(options?: NackOptions): Promise<boolean>
   /**
    * Moves the message to its dead-letter queue now, because no attempt can succeed. Returns `false` if its lease had
    * ended.
@@ -33,6 +37,13 @@ export interface LeasedMessage<T = unknown> extends QueueMessage<T> {
   reject(): Promise<boolean>
   /** Sets the end of the lease to this time from now. Returns `false` if the lease had ended. */
   extend(lease: Duration): Promise<boolean>
+}
+
+export interface NackOptions {
+  /** @default that of the retry policy of the queue, else none */
+  readonly delay?: Duration | undefined
+  /** @default false */
+  readonly pauseQueue?: boolean | undefined
 }
 
 /** Settles leases by their receipts. */
@@ -59,13 +70,21 @@ export class Lease {
     return this.#settle('nack', { reject: true })
   }
 
+  /** Returns the message after a delay, and pauses its queue for that time. */
+  pause(queue: string, delayMs: number): Promise<boolean> {
+    return this.#settle('nack', {
+      delay_seconds: wholeSeconds('delay', delayMs, 1, MAX_PAUSE_SECONDS),
+      pause: queue,
+    })
+  }
+
   extend(leaseMs: number, signal?: AbortSignal): Promise<boolean> {
     return this.#settle('extend', { visibility_seconds: wholeSeconds('lease', leaseMs, 1, MAX_LEASE_SECONDS) }, signal)
   }
 
   async #settle(
     action: 'ack' | 'nack' | 'extend',
-    query: Readonly<Record<string, number | boolean>>,
+    query: Readonly<Record<string, number | boolean | string>>,
     signal?: AbortSignal,
   ): Promise<boolean> {
     const { data } = await callCe(this.#transport, {

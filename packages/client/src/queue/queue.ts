@@ -129,7 +129,10 @@ export class Queue<Output = unknown, Input = Output> {
       data: await this.#channel.decode(message.data),
       receives,
       ack: () => lease.ack(),
-      nack: ({ delay } = {}) => lease.nack(delay === undefined ? undefined : milliseconds('delay', delay)),
+      nack: ({ delay, pauseQueue = false } = {}) => {
+        const delayMs = delay === undefined ? undefined : milliseconds('delay', delay)
+        return pauseQueue ? lease.pause(this.#channel.name, delayMs ?? 0) : lease.nack(delayMs)
+      },
       reject: () => lease.reject(),
       extend: (duration) => lease.extend(milliseconds('lease', duration)),
     }

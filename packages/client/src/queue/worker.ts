@@ -1,12 +1,13 @@
 import type { ClientContext, ErrorListener } from '../client-context.ts'
 import { SignalboxError } from '../errors.ts'
-import { pause, wholeSeconds } from '../time.ts'
+import type { Duration } from '../time.ts'
+import { milliseconds, pause, wholeSeconds } from '../time.ts'
 import type { Transport } from '../transport.ts'
 import type { Decode } from '../typed-channel.ts'
 import type { PoolItem, WorkOptions } from '../work/worker-pool.ts'
 import { delayOf, WorkerPool } from '../work/worker-pool.ts'
 import type { Delivery, QueueMessage } from './lease.ts'
-import { Lease, MAX_LEASE_SECONDS, receiveMessages } from './lease.ts'
+import { Lease, MAX_LEASE_SECONDS, MAX_PAUSE_SECONDS, receiveMessages } from './lease.ts'
 
 /** The context of a message that a handler works on. */
 export interface Work<T = unknown> extends QueueMessage<T> {
@@ -18,6 +19,12 @@ export interface Work<T = unknown> extends QueueMessage<T> {
    * @throws SignalboxError NO_DEAD_LETTER_QUEUE, LEASE_LOST
    */
   reject(): Promise<void>
+  /**
+   * Pauses the queue for all its workers, because a service that the handler calls is busy. The message returns when the
+   * pause ends, whatever the handler returns: `if (answer.status === 429) return work.pause(retryAfter(answer) ?? '30s')`.
+   * @param time Below 1 s it is 1 s, and above 1 h it is 1 h
+   */
+  pause(time: Duration): void
 }
 
 export type WorkHandler<T> = (data: T, work: Work<T>) => unknown
@@ -37,7 +44,7 @@ export function workOnQueue<T>(
   const { lease = '30s', onError = context.onError } = options
   const leaseSeconds = wholeSeconds('lease', lease, 1, MAX_LEASE_SECONDS)
   const delayMs = options.backoff === 'queue' ? () => undefined : delayOf(options.backoff, MAX_LEASE_SECONDS)
-  const item = { transport, leaseMs: leaseSeconds * 1000, delayMs, decode, handler, onError }
+  const item = { transport, channel, leaseMs: leaseSeconds * 1000, delayMs, decode, handler, onError }
   return new WorkerPool(context, options, async (max, signal) => {
     const call = { channel, max, waitSeconds: WAIT_SECONDS, leaseSeconds, signal }
     const deliveries = await receiveMessages(context, call)
@@ -47,6 +54,7 @@ export function workOnQueue<T>(
 
 interface WorkItemOptions<T> {
   readonly transport: Transport
+  readonly channel: string
   readonly leaseMs: number
   readonly delayMs: (receives: number) => number | undefined
   readonly decode: Decode<T>
@@ -67,6 +75,8 @@ class WorkItem<T> implements PoolItem {
   /** Resolves when a rejection by the handler has ended, if there is one. */
   #rejecting: Promise<void> | undefined
   #rejected = false
+  /** The pause that the handler wants, in ms. */
+  #pauseMs: number | undefined
 
   constructor(delivery: Delivery, options: WorkItemOptions<T>) {
     const { id, source } = delivery.message
@@ -103,12 +113,16 @@ class WorkItem<T> implements PoolItem {
       await before
       this.#lost.signal.throwIfAborted()
       const data = await decode(message.data)
+      const pauseQueue = (time: Duration): void => {
+        this.#pauseMs = Math.min(Math.max(milliseconds('time', time), 1_000), MAX_PAUSE_SECONDS * 1000)
+      }
       await handler(data, {
         ...message,
         data,
         receives,
         signal: this.#lost.signal,
         reject: () => this.#reject(),
+        pause: pauseQueue,
       })
     } catch (error) {
       failure = { error }
@@ -126,6 +140,11 @@ class WorkItem<T> implements PoolItem {
       return
     }
     try {
+      if (this.#pauseMs !== undefined) {
+        if (failure !== undefined) this.#report(failure.error)
+        await this.#lease.pause(this.#options.channel, this.#pauseMs)
+        return
+      }
       if (failure === undefined) {
         if (!(await this.#lease.ack())) throw leaseLost(message.id)
         return

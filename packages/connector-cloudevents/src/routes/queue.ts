@@ -1,4 +1,5 @@
-import type { QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
+import type { BrokerHandle, QueueDelivery, QueueMessage, QueueReceiveInput } from '@signalbox/broker-core'
+import { MAX_PAUSE_MS } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import { CallEnded } from '@signalbox/http-kit'
 import type { HttpRequest } from '@signalbox/http-kit'
@@ -183,19 +184,26 @@ export const queueNack = defineCeRoute({
           default: false,
         }),
       ),
+      pause: Type.Optional(
+        channel(
+          `A queue to pause for the same time, because a service that its receivers call is busy. Needs the permission to receive, and a delay of 1 to ${MAX_PAUSE_MS / 1000} seconds. Only extends a pause.`,
+        ),
+      ),
     },
     STRICT,
   ),
-  async run({ receipt, delay_seconds, reject = false }, { broker, exchange }) {
+  async run({ receipt, delay_seconds, reject = false, pause }, { broker, exchange }) {
     if (reject) {
-      if (delay_seconds !== undefined) {
-        throw invalidParameters([
-          { parameter: 'delay_seconds', given: `"${delay_seconds}"`, allowed: 'left out with reject' },
-        ])
+      const delays = Object.entries({ delay_seconds, pause }).filter(([, value]) => value !== undefined)
+      if (delays.length > 0) {
+        throw invalidParameters(
+          delays.map(([parameter, value]) => ({ parameter, given: `"${value}"`, allowed: 'left out with reject' })),
+        )
       }
       return settle('moved to a dead-letter queue', receipt, () => broker.queues.nack(receipt, { reject }))
     }
     const delayMs = delay_seconds === undefined ? retryAfterMs(exchange.request) : delay_seconds * 1000
+    if (pause !== undefined) await pauseQueue(broker, pause, delayMs)
     return settle('rejected', receipt, () => broker.queues.nack(receipt, { delayMs }))
   },
 })
@@ -218,6 +226,15 @@ function retryAfterMs({ headers }: HttpRequest): number | undefined {
   throw new CeError('PARAMETER_INVALID', `invalid header Retry-After: ${shownText(text)}; allowed is ${allowed}`, {
     problems: [{ parameter: 'Retry-After', given: shownText(text), allowed }],
   })
+}
+
+/** Pauses a queue before messages return to it, so that no other receiver gets them. @throws CeError, BrokerError */
+async function pauseQueue({ queues }: BrokerHandle, queue: string, delayMs: number | undefined): Promise<void> {
+  if (delayMs === undefined || delayMs === 0 || delayMs > MAX_PAUSE_MS) {
+    const allowed = `left out, or with a delay of 1 to ${MAX_PAUSE_MS / 1000} seconds`
+    throw invalidParameters([{ parameter: 'pause', given: shownText(queue), allowed }])
+  }
+  await queues.pause(queue, delayMs)
 }
 
 export const queueExtend = defineCeRoute({

@@ -10,6 +10,7 @@ import { pageLimit, pageSchema, pagingParameters } from '../paging.ts'
 import { channelItem, channelStatistics, observerHandle } from '../statistics/statistics-operations.ts'
 import type { Statistics } from '../statistics/statistics.ts'
 import type { AttachedClient } from './attachments.ts'
+import { pausedUntilOrNull } from './pause-operations.ts'
 import { CHANNEL_SORTS, depthOf, searchChannels } from './search-channels.ts'
 import type { ChannelSort } from './search-channels.ts'
 
@@ -22,6 +23,7 @@ const listedChannel = Type.Object({
   in_flight: countOrNull('Leased messages of a queue; null for other types.'),
   dead_lettered: countOrNull('Messages that moved from the queue to a dead-letter queue; null for other types.'),
   bytes: countOrNull('Bytes of the stored messages; null for types that are not stored.'),
+  paused_until: pausedUntilOrNull,
 })
 
 const channelsRoute = defineManagementRoute({
@@ -95,6 +97,7 @@ function listed(info: ChannelInfo, statistics: Statistics): Static<typeof listed
     in_flight: queue?.inFlight ?? null,
     dead_lettered: queue?.deadLettered ?? null,
     bytes: queue?.bytes ?? eventsStore?.bytes ?? null,
+    paused_until: info.pausedUntil === undefined ? null : isoTime(info.pausedUntil),
   }
 }
 

@@ -70,6 +70,15 @@ const settingsRoute = defineManagementRoute({
         { description: 'The settings in force. Present with type and channel.' },
       ),
     ),
+    pause: Type.Optional(
+      Type.Object(
+        { paused_until: Type.String(), reason: Type.String(), changed_by: Type.String() },
+        {
+          description:
+            'The pause of the queue by pause_queue or by a receiver. effective.consumers.paused_until is the later one of it and of the entries.',
+        },
+      ),
+    ),
     origins: Type.Optional(
       Type.Object(
         {
@@ -100,8 +109,18 @@ const settingsRoute = defineManagementRoute({
     )
     const page = pageOf(entries, ({ type: of, match, source: from }) => `${of} ${match} ${from}`, paging)
     if (type === undefined || channel === undefined) return page
-    const { settings } = services.broker
-    return { ...page, effective: settings.of(type, channel), origins: settings.origins(type, channel) }
+    const { pauses, settings } = services.broker
+    const effective = settings.of(type, channel)
+    const answer = { ...page, effective, origins: settings.origins(type, channel) }
+    const pause = type === 'queues' ? pauses.of(channel) : undefined
+    if (pause === undefined) return answer
+    const { until, reason, changedBy } = pause
+    const end = isoTime(services.broker.pausedUntil(channel) ?? until)
+    return {
+      ...answer,
+      effective: { ...effective, consumers: { ...effective.consumers, paused_until: end } },
+      pause: { paused_until: isoTime(until), reason, changed_by: changedBy },
+    }
   },
 })
 
