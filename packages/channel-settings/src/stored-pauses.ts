@@ -1,7 +1,7 @@
 import type { PauseStore, QueuePause, QueuePauses } from '@signalbox/broker-core'
 import { decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { KeyedContent, KeyedEntry, KeyedLog } from '@signalbox/broker-core/internal'
-import { isJsonObject } from '@signalbox/http-kit/internal'
+import { isJsonObject, parseTimestamp } from '@signalbox/http-kit/internal'
 
 const PAUSE = 'p/'
 
@@ -119,7 +119,8 @@ function contentOf({ until, reason, changedBy }: QueuePause): KeyedContent {
 /** @throws TypeError */
 function pauseIn({ key, body, tags }: KeyedEntry): QueuePause {
   const given: unknown = JSON.parse(decodeText(body) ?? '')
-  const until = isJsonObject(given) ? Date.parse(String(given['until'])) : Number.NaN
-  if (!isJsonObject(given) || Number.isNaN(until)) throw new TypeError(`${JSON.stringify(key)} is no pause`)
-  return { until, reason: String(given['reason'] ?? ''), changedBy: tags['changed_by'] ?? '' }
+  const { until: end, reason = '' } = isJsonObject(given) ? given : {}
+  const until = parseTimestamp(String(end))
+  if (until === undefined) throw new TypeError(`${JSON.stringify(key)} is no pause`)
+  return { until, reason: String(reason), changedBy: tags['changed_by'] ?? '' }
 }
