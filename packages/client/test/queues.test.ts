@@ -58,6 +58,17 @@ test('queues - messages that the loop did not reach return to the queue', async 
   expect(again).toEqual([1, 2])
 })
 
+test('queues - a nack can pause the queue for its delay', async () => {
+  const queue = client().queue('resting')
+  for (let n = 0; n < 2; n++) await queue.send(n)
+  for await (const message of queue.receive()) {
+    await expect(message.nack({ pauseQueue: true })).rejects.toMatchObject({ code: 'ARGUMENT_INVALID' })
+    expect(await message.nack({ delay: '1s', pauseQueue: true })).toBe(true)
+  }
+  expect(await queue.receive({ wait: 0 }).next()).toMatchObject({ done: true })
+  expect(await queue.receive({ wait: '10s' }).next()).toMatchObject({ value: { receives: expect.any(Number) } })
+})
+
 test('queues - a message that failed too often moves to its dead-letter queue', async () => {
   const sb = client()
   await sb.queue('jobs').send('fails', { maxReceives: 1, deadLetter: 'jobs.dead' })

@@ -1,7 +1,10 @@
-import { until } from '@signalbox/testkit/until'
-import { expect, test } from 'vitest'
+import { createServer } from 'node:http'
 
-import { connect } from '../src/index.ts'
+import { until } from '@signalbox/testkit/until'
+import { expect, onTestFinished, test } from 'vitest'
+
+import type { WorkHandler } from '../src/index.ts'
+import { connect, retryAfter } from '../src/index.ts'
 import { Gate } from './gate.ts'
 import { serverForFile } from './server.ts'
 
@@ -202,4 +205,51 @@ test('worker - a closing client drains its workers', async () => {
   expect(done).toBe(true)
   expect(await client().queue('closing').peek()).toEqual([])
   await expect(sb.queue('closing').send('late')).rejects.toMatchObject({ code: 'CLOSED' })
+})
+
+test('worker - a service that is busy pauses the queue, and no message is lost or dead-lettered', async () => {
+  const sb = client()
+  const queue = sb.queue<number>('busy')
+  for (let n = 0; n < 12; n++) await queue.send(n, { maxReceives: 3, deadLetter: 'busy.dead' })
+  const requests: number[] = []
+  let busyUntil = 0
+  // The service accepts four requests, then refuses all for a second.
+  const service = createServer((_request, response) => {
+    const now = Date.now()
+    requests.push(now)
+    if (requests.length === 5) busyUntil = now + 1_000
+    if (now < busyUntil) response.writeHead(429, { 'Retry-After': '1' })
+    response.end()
+  })
+  await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void service.close())
+  const address = service.address()
+  const url = `http://127.0.0.1:${typeof address === 'object' && address !== null ? address.port : 0}`
+  const done: number[] = []
+  const handler: WorkHandler<number> = async (n, work) => {
+    const answer = await fetch(url)
+    if (answer.status === 429) return work.pause(retryAfter(answer) ?? '30s')
+    done.push(n)
+  }
+  const pools = [
+    queue.work({ concurrency: 2 }, handler),
+    client().queue<number>('busy').work({ concurrency: 2 }, handler),
+  ]
+  await until(() => done.length === 12)
+  for (const pool of pools) await pool.drain()
+  expect(done.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, n) => n))
+  // The requests that were under way with the refused one, and none until the end of the pause.
+  const refused = requests.filter((at) => at >= busyUntil - 1_000 && at < busyUntil)
+  expect(refused.length).toBeLessThanOrEqual(4)
+  expect(await sb.queue('busy.dead').peek()).toEqual([])
+  expect(await queue.peek()).toEqual([])
+})
+
+test('worker - Retry-After is read in seconds and as a date', () => {
+  const of = (text: string) => retryAfter(new Response(null, { headers: { 'Retry-After': text } }))
+  expect(of('30')).toBe(30_000)
+  expect(of(new Date(Date.now() + 60_000).toUTCString())).toBeGreaterThan(58_000)
+  expect(of(new Date(0).toUTCString())).toBe(0)
+  expect(of('soon')).toBeUndefined()
+  expect(retryAfter(new Response())).toBeUndefined()
 })

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 
+import { Authorization, parsePolicy } from '@signalbox/broker-core'
 import { AdmissionControl } from '@signalbox/http-kit'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, test } from 'vitest'
@@ -137,6 +138,42 @@ test('CE-12 - queues: extend keeps a lease, and a nack with a delay makes the me
     status: 400,
     data: { code: 'PARAMETER_INVALID', problems: [{ parameter: 'visibility_seconds' }] },
   })
+})
+
+test('CE-12 - queues: a nack with pause pauses the queue for the delay', async () => {
+  const actions = ['receive', 'send', 'list', 'peek']
+  const rules = [{ clients: '*', actions, patterns: 'queues', channels: ['q', 'other'], effect: 'allow' }]
+  const server = await openCe({ authorization: new Authorization(parsePolicy({ rules })) })
+  const { broker, post } = server
+  await fill(server, 'q', 3)
+  const lease = async (): Promise<string> => {
+    const leased = await post('queue/receive?channel=q&wait_timeout=20&visibility_seconds=60')
+    return encodeURIComponent(leased.data.messages[0].receipt)
+  }
+  const receipt = await lease()
+  for (const wrong of ['pause=q', 'pause=q&delay_seconds=0', 'pause=q&delay_seconds=3601']) {
+    expect(await post(`queue/nack?receipt=${receipt}&${wrong}`)).toMatchObject({
+      status: 400,
+      data: { code: 'PARAMETER_INVALID', problems: [{ parameter: 'pause', given: '"q"' }] },
+    })
+  }
+  expect(await post(`queue/nack?receipt=${receipt}&pause=secret&delay_seconds=1`)).toMatchObject({
+    status: 403,
+    data: { code: 'FORBIDDEN' },
+  })
+  expect(await post(`queue/nack?receipt=${receipt}&pause=other&delay_seconds=1`)).toMatchObject({
+    status: 404,
+    data: { code: 'CHANNEL_NOT_FOUND' },
+  })
+  expect(broker.pauses.active).toBe(false)
+  expect(await post(`queue/nack?receipt=${receipt}&pause=q&delay_seconds=1`)).toMatchObject({ data: { settled: 1 } })
+  const end = broker.pausedUntil('q') ?? 0
+  expect(end).toBeGreaterThan(Date.now())
+  expect(await post('queue/receive?channel=q&wait_timeout=0')).toMatchObject({ data: { messages: [] } })
+  // The nack waits for its delay: peek shows the others.
+  expect(ids(await post('queue/receive?channel=q&is_peek=true&max_messages=9'))).toEqual(['2', '3'])
+  await lease()
+  expect(Date.now()).toBeGreaterThanOrEqual(end)
 })
 
 test('CE-12 - queues: ack_all drains and says how many', async () => {

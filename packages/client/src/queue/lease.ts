@@ -71,7 +71,7 @@ export class Lease {
   }
 
   /** Returns the message after a delay, and pauses its queue for that time. */
-  pause(queue: string, delayMs: number): Promise<boolean> {
+  async pause(queue: string, delayMs: number): Promise<boolean> {
     return this.#settle('nack', {
       delay_seconds: wholeSeconds('delay', delayMs, 1, MAX_PAUSE_SECONDS),
       pause: queue,
