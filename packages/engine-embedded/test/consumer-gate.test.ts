@@ -1,5 +1,5 @@
 import type { BrokerHandle, ConsumerSettings, QueueDelivery } from '@signalbox/broker-core'
-import { MAX_PAUSE_MS, PAUSED_UNTIL_RESUMED } from '@signalbox/broker-core'
+import { Authorization, createBroker, MAX_PAUSE_MS, parsePolicy, PAUSED_UNTIL_RESUMED } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
@@ -258,4 +258,20 @@ test('gate - a wait at the gate ends after the time of the receive, and when the
   await until(() => waits.length === 2)
   await engine.close()
   expect(await waiting).toMatchObject({ code: 'ENGINE_UNAVAILABLE' })
+})
+
+test('gate - a receiver that may no longer receive leaves the gate', async () => {
+  const { engine } = await openBroker()
+  const allowed = parsePolicy({
+    rules: [{ clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' }],
+  })
+  const authorization = new Authorization(allowed)
+  const { broker } = createBroker(engine, { authorization })
+  const alice = broker.as(ALICE)
+  await alice.queues.send('jobs', text('x'))
+  await alice.queues.pause('jobs', 60_000)
+  const waiting = failure(alice.queues.receive('jobs', SOON))
+  authorization.replace({ rules: [] })
+  expect(await waiting).toMatchObject({ code: 'FORBIDDEN' })
+  expect(await failure(alice.queues.pause('jobs', 60_000))).toMatchObject({ code: 'FORBIDDEN' })
 })
