@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+
 import type { BrokerHandle, ConsumerSettings, QueueDelivery } from '@signalbox/broker-core'
 import { Authorization, createBroker, MAX_PAUSE_MS, parsePolicy, PAUSED_UNTIL_RESUMED } from '@signalbox/broker-core'
 import { until } from '@signalbox/testkit/until'
@@ -228,7 +230,11 @@ test('gate - a receiver that is interrupted keeps its place', async () => {
     await alice.queues.ack([delivery?.receipt ?? ''])
   })
   await until(() => waits.length === 2)
-  limit({ max_in_flight: 1, max_per_second: 1_000 })
+  // The first change meets the first receiver before it waits in the engine, the second one while it waits.
+  for (const rate of [1_000, 2_000]) {
+    limit({ max_in_flight: 1, max_per_second: rate })
+    await nextTurn()
+  }
   await alice.queues.sendBatch('jobs', ['1', '2', '3'].map(text))
   await Promise.all(receivers)
   expect(order).toEqual(['first', 'second', 'third'])

@@ -103,6 +103,7 @@ export class ConsumerGate {
     if (gate === undefined) {
       gate = new QueueGate(this.#engine, queue, {
         limits: () => this.#limitsOf(queue),
+        changes: () => this.#changes,
         waited: this.#waited,
         idle: (idle) => {
           if (this.#gates.get(queue) === idle) this.#gates.delete(queue)
@@ -136,6 +137,8 @@ interface Limits {
 
 interface QueueGateContext {
   readonly limits: () => Limits
+  /** Returns the number of changes of the rules. */
+  readonly changes: () => number
   readonly waited: (reason: GateReason) => void
   /** Called when the gate has no state that matters any more. */
   readonly idle: (gate: QueueGate) => void
@@ -180,20 +183,28 @@ class QueueGate {
   /** Waits for the gate, then for messages. The time for both is that of the options. */
   async receive(options: ReceiveOptions, place: number): Promise<readonly QueueDelivery[]> {
     const end = performance.now() + options.waitMs
-    const granted = await this.#enter(options, place)
-    if (granted === 0) return []
-    let leased = 0
-    try {
-      const waitMs = options.waitMs === 0 ? 0 : Math.max(0, Math.ceil(end - performance.now()))
-      const deliveries = await this.#engine.queues.receive(this.#queue, { ...options, maxMessages: granted, waitMs })
-      leased = deliveries.length
-      return deliveries
-    } finally {
-      this.#reserved -= granted
-      this.#bucket.take(leased)
-      // Later, so that a receiver that was interrupted keeps its place.
-      queueMicrotask(() => this.serve())
+    for (let { waitMs } = options; waitMs >= 0; waitMs = Math.floor(end - performance.now())) {
+      const changes = this.#context.changes()
+      const granted = await this.#enter({ ...options, waitMs }, place)
+      if (granted === 0) return []
+      let leased = 0
+      try {
+        // A wait that begins after a change would not be interrupted by it.
+        if (changes === this.#context.changes()) {
+          const leftMs = waitMs === 0 ? 0 : Math.max(0, Math.ceil(end - performance.now()))
+          const limited = { ...options, maxMessages: granted, waitMs: leftMs }
+          const deliveries = await this.#engine.queues.receive(this.#queue, limited)
+          leased = deliveries.length
+          if (leased > 0 || changes === this.#context.changes()) return deliveries
+        }
+      } finally {
+        this.#reserved -= granted
+        this.#bucket.take(leased)
+        // Later, so that a receiver that was interrupted takes its place first.
+        queueMicrotask(() => this.serve())
+      }
     }
+    return []
   }
 
   /** Resolves with the number of messages that the receiver may lease; 0 if its time is over. */
