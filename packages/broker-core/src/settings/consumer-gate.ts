@@ -149,8 +149,15 @@ interface Waiter {
   readonly place: number
   readonly wanted: number
   isServed: boolean
-  /** @param granted The number of messages that it may lease; 0 after its time-out */
-  readonly resolve: (granted: number) => void
+  readonly resolve: (grant: Grant) => void
+}
+
+/** The end of a wait at the gate. */
+interface Grant {
+  /** The number of messages that the receiver may lease; 0 if its time is over. */
+  readonly granted: number
+  /** The number of changes of the rules until then. */
+  readonly changes: number
 }
 
 /** The messages that a receiver may lease now, or the reason for which it waits. */
@@ -184,8 +191,7 @@ class QueueGate {
   async receive(options: ReceiveOptions, place: number): Promise<readonly QueueDelivery[]> {
     const end = performance.now() + options.waitMs
     for (let { waitMs } = options; waitMs >= 0; waitMs = Math.floor(end - performance.now())) {
-      const changes = this.#context.changes()
-      const granted = await this.#enter({ ...options, waitMs }, place)
+      const { granted, changes } = await this.#enter({ ...options, waitMs }, place)
       if (granted === 0) return []
       let leased = 0
       try {
@@ -207,10 +213,9 @@ class QueueGate {
     return []
   }
 
-  /** Resolves with the number of messages that the receiver may lease; 0 if its time is over. */
-  async #enter({ maxMessages, signal, waitMs }: ReceiveOptions, place: number): Promise<number> {
+  async #enter({ maxMessages, signal, waitMs }: ReceiveOptions, place: number): Promise<Grant> {
     signal?.throwIfAborted()
-    const { promise, resolve } = Promise.withResolvers<number>()
+    const { promise, resolve } = Promise.withResolvers<Grant>()
     const waiter: Waiter = { place, wanted: maxMessages, isServed: false, resolve }
     const before = this.#waiting.findLastIndex((other) => other.place < place)
     this.#waiting.splice(before + 1, 0, waiter)
@@ -220,7 +225,7 @@ class QueueGate {
     const leave = (): void => {
       const at = this.#waiting.indexOf(waiter)
       if (at !== -1) this.#waiting.splice(at, 1)
-      resolve(0)
+      resolve({ granted: 0, changes: 0 })
       this.serve()
     }
     if (waitMs === 0) leave()
@@ -228,9 +233,9 @@ class QueueGate {
     const timer = setTimeout(leave, Math.min(waitMs, MAX_TIMER_MS))
     signal?.addEventListener('abort', leave)
     try {
-      const granted = await promise
-      if (signal?.aborted !== true) return granted
-      this.#reserved -= granted
+      const grant = await promise
+      if (signal?.aborted !== true) return grant
+      this.#reserved -= grant.granted
       this.serve()
       throw signal.reason
     } finally {
@@ -253,7 +258,7 @@ class QueueGate {
       this.#waiting.shift()
       this.#reserved += allowance.count
       first.isServed = true
-      first.resolve(allowance.count)
+      first.resolve({ granted: allowance.count, changes: this.#context.changes() })
     }
     if (this.#reserved > 0) return undefined
     const againMs = this.#bucket.msUntil(Infinity, limits.perSecond, now)
