@@ -72,6 +72,19 @@ test('pause - a receiver that waits when a pause begins gets no message of the p
   expect(bodies(await waiting)).toEqual(['x'])
 })
 
+test('pause - a receiver that has just passed the gate when a pause begins waits for its end', async () => {
+  const { alice, limit, pause, resume, waits } = await openJobs(0)
+  limit({ max_in_flight: 5 })
+  const waiting = alice.queues.receive('jobs', SOON)
+  pause(PAUSED_UNTIL_RESUMED)
+  await nextTurn()
+  await alice.queues.send('jobs', text('x'))
+  expect(waits).toEqual(['paused'])
+  expect((await alice.channels.info('queues', 'jobs')).queue).toMatchObject({ waiting: 1, inFlight: 0 })
+  resume()
+  expect(bodies(await waiting)).toEqual(['x'])
+})
+
 test('pause - it ends at its time, without another call', async () => {
   const { alice, pause, limit } = await openJobs(2)
   for (const start of [pause, (end: number) => limit({ paused_until: new Date(end).toISOString() })]) {
