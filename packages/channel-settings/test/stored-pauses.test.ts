@@ -32,6 +32,8 @@ async function openStore(): Promise<() => Promise<Node>> {
 
 const later = (seconds: number): number => Math.ceil(Date.now() / 1000) * 1000 + seconds * 1000
 
+const content = (until: unknown) => ({ body: encodeText(JSON.stringify({ until })), tags: {} })
+
 const by = (changedBy: string, until: number, reason = '') => ({ until, reason, changedBy })
 
 test('pauses - a pause is in force on all nodes, and after a restart, until it is resumed', async () => {
@@ -76,7 +78,6 @@ test('pauses - an entry that cannot be read is reported, and one that ended long
   const start = await openStore()
   const { system } = await start()
   const log = new KeyedLog(system, '_AGENTS_.channel_settings')
-  const content = (until: unknown) => ({ body: encodeText(JSON.stringify({ until })), tags: {} })
   await log.write('p/old', content(new Date(Date.now() - 7_200_000).toISOString()))
   await log.write('p/recent', content(new Date(Date.now() - 60_000).toISOString()))
   await log.write('p/bad', content(5))

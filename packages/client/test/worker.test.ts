@@ -245,8 +245,9 @@ test('worker - a service that is busy pauses the queue, and no message is lost o
   expect(await queue.peek()).toEqual([])
 })
 
+const of = (text: string) => retryAfter(new Response(null, { headers: { 'Retry-After': text } }))
+
 test('worker - Retry-After is read in seconds and as a date', () => {
-  const of = (text: string) => retryAfter(new Response(null, { headers: { 'Retry-After': text } }))
   expect(of('30')).toBe(30_000)
   expect(of(new Date(Date.now() + 60_000).toUTCString())).toBeGreaterThan(58_000)
   expect(of(new Date(0).toUTCString())).toBe(0)

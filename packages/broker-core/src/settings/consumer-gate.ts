@@ -64,7 +64,7 @@ export class ConsumerGate {
     const { settings } = this.#engine
     const set = settings.active ? settings.of('queues', queue).consumers?.paused_until : undefined
     const own = this.#pauses.active ? this.#pauses.of(queue)?.until : undefined
-    const until = Math.max(set == null ? 0 : Date.parse(set), own ?? 0)
+    const until = Math.max(Date.parse(set ?? '') || 0, own ?? 0)
     return until > Date.now() ? until : undefined
   }
 
@@ -165,7 +165,7 @@ type Allowance =
   | { readonly count: number }
   | {
       readonly reason: GateReason
-      /** The time after which that may change by itself, in ms. */
+      /** The time after which that may change without an event, in ms. */
       readonly againMs: number
     }
 

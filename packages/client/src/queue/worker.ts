@@ -21,7 +21,7 @@ export interface Work<T = unknown> extends QueueMessage<T> {
   reject(): Promise<void>
   /**
    * Pauses the queue for all its workers, because a service that the handler calls is busy. The message returns when the
-   * pause ends, whatever the handler returns: `if (answer.status === 429) return work.pause(retryAfter(answer) ?? '30s')`.
+   * pause ends, also if the handler throws: `if (answer.status === 429) return work.pause(retryAfter(answer) ?? '30s')`.
    * @param time Below 1 s it is 1 s, and above 1 h it is 1 h
    */
   pause(time: Duration): void

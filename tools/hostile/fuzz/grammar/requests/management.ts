@@ -13,6 +13,8 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   create_channel: ['channel', 'type'],
   delete_channel: ['channel', 'type'],
   purge_queue: ['channel'],
+  pause_queue: ['channel', 'until', 'seconds', 'reason'],
+  resume_queue: ['channel'],
   send_queue_message: TOOLS['queue_send'] ?? [],
   receive_queue_messages: TOOLS['queue_receive'] ?? [],
   peek_queue_messages: TOOLS['queue_peek'] ?? [],
