@@ -15,19 +15,16 @@ async function json(response: Response): Promise<Answer> {
   return (await response.json()) as Answer
 }
 
+async function post(url: string, body: unknown): Promise<Answer> {
+  const headers = { 'content-type': 'application/json' }
+  return json(await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) }))
+}
+
 const end = (seconds: number) => new Date(Date.now() + seconds * 1000).toISOString()
 
 /** A server, and functions that call its listeners. */
 async function openServer() {
   const { api, broker, http } = await serve()
-  const post = async (url: string, body: unknown) =>
-    json(
-      await fetch(url, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify(body),
-      }),
-    )
   return {
     broker,
     act: (action: string, args: unknown) => post(`${api.url}/api/actions/${action}`, args),

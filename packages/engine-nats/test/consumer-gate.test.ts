@@ -2,7 +2,6 @@ import type { QueueDelivery } from '@signalbox/broker-core'
 import { createBroker, encodeText, PAUSED_UNTIL_RESUMED } from '@signalbox/broker-core'
 import type { NatsEngine } from '@signalbox/engine-nats'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
-import { until } from '@signalbox/testkit/until'
 import { describe, expect, test } from 'vitest'
 
 import { openNode, startServer } from './support/nodes.ts'
@@ -19,7 +18,7 @@ describe.skipIf(NATS_SERVER === undefined)('gate', () => {
     const server = await startServer()
     const nodes = [await openNode(server), await openNode(server)]
     await fill(nodes[0]!, 40)
-    for (const node of nodes) await until(() => node.otherNodes().length === 1)
+    for (const node of nodes) await expect.poll(() => node.otherNodes().length).toBe(1)
     const settings = { paused_until: null, max_per_second: 0, max_in_flight: 5 }
     const leased: QueueDelivery[] = []
     const aborter = new AbortController()
@@ -34,13 +33,13 @@ describe.skipIf(NATS_SERVER === undefined)('gate', () => {
       }),
     )
     const ended = Promise.allSettled(receivers)
-    await until(() => leased.length === 6)
+    await expect.poll(() => leased.length).toBe(6)
     expect(nodes.map(({ queues }) => queues.leased('jobs'))).toEqual([3, 3])
     aborter.abort()
     await ended
     expect(leased).toHaveLength(6)
     await nodes[1]!.close()
-    await until(() => nodes[0]!.otherNodes().length === 0)
+    await expect.poll(() => nodes[0]!.otherNodes().length).toBe(0)
     expect(await handles[0]!.queues.receive('jobs', { ...SOON, maxMessages: 9 })).toHaveLength(2)
   })
 
@@ -53,7 +52,7 @@ describe.skipIf(NATS_SERVER === undefined)('gate', () => {
     await worker.channels.create('queues', 'jobs')
     const waiting = worker.queues.receive('jobs', SOON)
     broker.pauses.set('jobs', { until: PAUSED_UNTIL_RESUMED, reason: '', changedBy: 'ops' })
-    await until(() => waits.length === 1)
+    await expect.poll(() => waits.length).toBe(1)
     await fill(node, 1)
     expect(await worker.queues.receive('jobs')).toEqual([])
     await expect.poll(async () => (await worker.channels.info('queues', 'jobs')).queue?.inFlight).toBe(0)
