@@ -141,9 +141,11 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     peek_queue_messages: { max_messages: 1 },
     receive_queue_messages: { max_messages: 1 },
     deregister_agent: { agent_id: 'x', channel: undefined },
+    purge_queue: {},
+    pause_queue: { seconds: 5 },
+    resume_queue: {},
     set_channel_settings: { type: 'queues', match: 'q', description: 'x', channel: undefined },
     remove_channel_settings: { type: 'queues', match: 'q', channel: undefined },
-    purge_queue: {},
     redrive_dead_letters: {},
     cancel_task: { id: 'x', channel: undefined },
     cancel_agent_task: { agent_id: 'a', task_id: 't', channel: undefined },
@@ -162,7 +164,9 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     const answer = await act(action, { channel, ...(args[action] ?? { body: 'x' }) })
     expect([action, answer.error]).toEqual([
       action,
-      /purge_queue|redrive|deregister|webhook|cancel|call_|settings/.test(action) ? answer.error : false,
+      /(?:purge|pause|resume)_queue|redrive|deregister|webhook|cancel|call_|settings/.test(action)
+        ? answer.error
+        : false,
     ])
     expect([action, check(responses['200']?.schema, answer)]).toEqual([action, true])
   }
