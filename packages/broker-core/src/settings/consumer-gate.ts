@@ -290,7 +290,7 @@ const ROUNDING = 1e-6
  * The deliveries that a rate allows. Holds at most those of one second, and at least one. Tokens that are reserved stay
  * in it until their messages are delivered, so that reservations do not make a longer burst.
  */
-export class TokenBucket {
+class TokenBucket {
   /** The tokens that are missing to a full bucket. */
   #missing = 0
   #at = 0
