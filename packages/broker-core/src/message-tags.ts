@@ -5,13 +5,30 @@ import type { OutgoingMessage, Tags } from './message.ts'
  * nor a key, or if the key is `null`. The id includes the sender, so that a guessed `message_id` cannot suppress the
  * message of another sender. The length of the ClientID separates the senders, even if the ids contain blanks. Keys and
  * tags never match.
+ * @param until The time until which a repeat is recognized, in ms since the epoch. @default two minutes
  */
-export function deduplicationIdOf({ clientId, tags }: OutgoingMessage, key?: string | null): string | undefined {
+export function deduplicationIdOf(
+  { clientId, tags }: OutgoingMessage,
+  key?: string | null,
+  until?: number,
+): string | undefined {
   if (key === null) return undefined
   const messageId = tags['message_id']
   const sender = `${clientId.length} ${clientId}`
-  if (messageId) return `${sender} ${messageId}`
-  return key ? `key ${sender} ${key}` : undefined
+  const id = messageId ? `${sender} ${messageId}` : key ? `key ${sender} ${key}` : undefined
+  return id === undefined || until === undefined ? id : `${KEPT_UNTIL}${String(until).padStart(UNTIL_DIGITS, '0')} ${id}`
+}
+
+/** The begin of an id that is remembered until a time, which follows. */
+export const KEPT_UNTIL = 'until '
+
+/** The digits of the time, which are enough for the year 5138. */
+export const UNTIL_DIGITS = 14
+
+/** Returns the time until which an id of {@link deduplicationIdOf} is remembered; 0 if it says none. */
+export function keptUntil(deduplicationId: string): number {
+  if (!deduplicationId.startsWith(KEPT_UNTIL)) return 0
+  return Number(deduplicationId.slice(KEPT_UNTIL.length, KEPT_UNTIL.length + UNTIL_DIGITS))
 }
 
 /** The prefix of the tags that describe the origin of a dead letter. Only engines set them (C2). */

@@ -20,6 +20,11 @@ export interface MessageInput {
    * stored again, with the tag too. @default none
    */
   readonly deduplicationKey?: string | null
+  /**
+   * The time until which a repeat is recognized, in ms since the epoch; each repeat must give the same time. The cluster
+   * engine recognizes repeats for two minutes in any case. @default two minutes after the first send
+   */
+  readonly deduplicationUntil?: number | undefined
 }
 
 /** A message as the Broker passes it to an engine: complete except for the fields that the engine sets. */

@@ -4,6 +4,7 @@ import type {
   EngineHealth,
   EngineLimits,
   EngineStats,
+  EngineNode,
   OtherNode,
   SettingsEntry,
 } from '@signalbox/broker-core/engine'
@@ -135,6 +136,11 @@ export class NatsEngine implements Engine, AsyncDisposable {
   async stats(): Promise<EngineStats> {
     if (this.#closing) throw unavailable('it is closed')
     return this.channels.statistics.read()
+  }
+
+  get node(): EngineNode {
+    const { node, clock } = this.#parts
+    return { id: node, clockSkewed: clock.isSkewed }
   }
 
   otherNodes(): readonly OtherNode[] {

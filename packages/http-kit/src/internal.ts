@@ -71,6 +71,16 @@ export { readProxyUrl } from './outbound/forward-proxy.ts'
 export { channelSettingMembers, channelSettingTarget, readChannelSettings } from './schema/channel-settings.ts'
 export type { GivenSettings } from './schema/channel-settings.ts'
 export {
+  CATCHUP_SECONDS,
+  isSchedule,
+  SCHEDULE_TAGS,
+  SCHEDULE_TARGETS,
+  scheduleId,
+  scheduleMembers,
+  scheduleProblems,
+} from './schema/schedule.ts'
+export type { GivenSchedule } from './schema/schedule.ts'
+export {
   argumentProblems,
   compileArguments,
   compileLater,

@@ -33,6 +33,8 @@ export interface Engine {
   readonly channels: ChannelEngine
   health(): Promise<EngineHealth>
   stats(): Promise<EngineStats>
+  /** This node of a cluster. Absent for an engine of one node. */
+  readonly node?: EngineNode
   /** Returns the other nodes of the cluster that are alive. Absent for an engine of one node. */
   otherNodes?(): readonly OtherNode[]
   /** Ends every waiting call and every subscription, then stops the engine. Idempotent. */
@@ -84,6 +86,14 @@ export interface EngineLimits {
 export interface EngineHealth {
   readonly ok: boolean
   readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly detail: string }[]
+}
+
+/** The node of a cluster that this process is. */
+export interface EngineNode {
+  /** The id under which other nodes list it; it changes with each start. */
+  readonly id: string
+  /** `true` while the clock differs so much from that of the servers that the node must not act on due times. */
+  readonly clockSkewed: boolean
 }
 
 /** Another node of the cluster. */

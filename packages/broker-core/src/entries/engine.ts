@@ -12,6 +12,7 @@ export type {
   EngineHealth,
   EngineLimits,
   EngineStats,
+  EngineNode,
   OtherNode,
   QueueCounters,
 } from '../engine/engine.ts'
@@ -75,6 +76,7 @@ export type {
 export { toMessage, toQueueMessage, toStoredEvent } from '../message.ts'
 export { messageSize } from '../engine/result-size.ts'
 export { OpenSubscription } from '../engine/subscription.ts'
+export { KEPT_UNTIL, keptUntil, UNTIL_DIGITS } from '../message-tags.ts'
 export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } from '../engine/engine-options.ts'
 export { PatternIndex } from '../collections/pattern-index.ts'
 export { SettingsTable } from '../settings/settings-table.ts'

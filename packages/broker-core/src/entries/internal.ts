@@ -21,7 +21,7 @@ export {
 export type { ClaimedKey, KeyedRequest, KeyRecord } from '../keyed-log/idempotency-keys.ts'
 export { KeyedLog } from '../keyed-log/keyed-log.ts'
 export type { KeyedContent, KeyedEntry, KeyedLogFollower, KeyedLogSink } from '../keyed-log/keyed-log.ts'
-export { Nodes } from '../keyed-log/nodes.ts'
+export { Nodes, positionFor } from '../keyed-log/nodes.ts'
 export { keepSubscribed, MAX_TIMER_MS, pauseAfter, retry } from '../keyed-log/retry.ts'
 export type { Backoff } from '../keyed-log/retry.ts'
 export { nameMatcher } from '../glob.ts'

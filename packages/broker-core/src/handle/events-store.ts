@@ -38,7 +38,7 @@ export class EventsStore {
     return access.run('send', 'events_store', channel, async () => {
       access.channel('send', 'events_store', channel)
       assertInput(input)
-      const { key, expectLastOfKey, tombstone, deduplicationKey } = input
+      const { key, expectLastOfKey, tombstone, deduplicationKey, deduplicationUntil } = input
       if (key === undefined && (expectLastOfKey !== undefined || tombstone)) {
         throw new BrokerError(
           'ARGUMENT_INVALID',
@@ -50,7 +50,8 @@ export class EventsStore {
       const message = access.message(input)
       // A tombstone has no content.
       if (!tombstone) access.body('events_store', channel, message)
-      const repeatable = { ...message, deduplicationId: deduplicationIdOf(message, deduplicationKey) }
+      const deduplicationId = deduplicationIdOf(message, deduplicationKey, deduplicationUntil)
+      const repeatable = { ...message, deduplicationId }
       const entry = { ...repeatable, key, expectLastOfKey, tombstone }
       const result = await access.creating('events_store', channel, () =>
         access.engine.eventsStore.append(channel, entry),

@@ -124,7 +124,7 @@ export class Queues {
     }
     // Messages create the queue when they move to it, and then no caller can be refused any more.
     if (deadLetterQueue !== '') this.#access.reserve('queues', deadLetterQueue)
-    const { tags = {}, deduplicationKey } = input
+    const { tags = {}, deduplicationKey, deduplicationUntil } = input
     const message = this.#access.message(input, queueTags(tags))
     return {
       ...message,
@@ -132,7 +132,7 @@ export class Queues {
       expirationMs,
       maxReceiveCount,
       deadLetterQueue,
-      deduplicationId: deduplicationIdOf(message, deduplicationKey),
+      deduplicationId: deduplicationIdOf(message, deduplicationKey, deduplicationUntil),
     }
   }
 

@@ -87,9 +87,15 @@ export class Nodes {
 
   /** Returns `true` if this node is the first of all live nodes to take over a key. All nodes agree on the order. */
   isFirstFor(key: string): boolean {
-    const own = rank(this.#self, key)
-    return [...this.#heard.keys()].every((node) => this.isLost(node) || rank(node, key) < own)
+    const live = [...this.#heard.keys()].filter((node) => !this.isLost(node))
+    return positionFor(key, this.#self, live) === 0
   }
+}
+
+/** Returns the number of other nodes that come before a node to take over a key. All nodes agree on the order. */
+export function positionFor(key: string, self: string, others: readonly string[]): number {
+  const own = rank(self, key)
+  return others.filter((node) => rank(node, key) > own).length
 }
 
 function rank(node: string, key: string): string {

@@ -1,5 +1,5 @@
 import type { SettingsTable } from '@signalbox/broker-core/engine'
-import { DEDUPLICATION_MS, deduplicationMsOf } from '@signalbox/broker-core/engine'
+import { DEDUPLICATION_MS, deduplicationMsOf, KEPT_UNTIL, keptUntil, UNTIL_DIGITS } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import type { StoredChannel } from '../store/stored-channel.ts'
@@ -9,6 +9,10 @@ interface FirstSend {
   readonly id: string
   readonly timestamp: number
 }
+
+/** Tells whether an id names a time until which it is kept, and that time is to come. The parameter is now. */
+const IS_KEPT = `(deduplication_id GLOB '${KEPT_UNTIL}*'
+  AND CAST(substr(deduplication_id, ${KEPT_UNTIL.length + 1}, ${UNTIL_DIGITS}) AS INTEGER) > ?)`
 
 /** Stores the sends that had a deduplication id. */
 export class Deduplication {
@@ -32,21 +36,27 @@ export class Deduplication {
       'INSERT OR REPLACE INTO deduplication (channel, deduplication_id, sequence, id, timestamp) VALUES (?, ?, ?, ?, ?)',
     )
     // Bounded on both sides: entries from before the clock was set back are deleted too.
-    this.#deleteOld = database.prepare<[number, number, number]>(`
+    this.#deleteOld = database.prepare<[number, number, number, number]>(`
       DELETE FROM deduplication WHERE (channel, deduplication_id) IN (
-        SELECT channel, deduplication_id FROM deduplication WHERE timestamp <= ? OR timestamp >= ? LIMIT ?)`)
-    this.#deleteOthers = database.prepare<[number, number, string]>(`
+        SELECT channel, deduplication_id FROM deduplication WHERE (timestamp <= ? OR timestamp >= ?)
+          AND NOT ${IS_KEPT} LIMIT ?)`)
+    this.#deleteOthers = database.prepare<[number, number, string, number]>(`
       DELETE FROM deduplication WHERE timestamp > ? AND timestamp <= ?
-        AND channel NOT IN (SELECT value FROM json_each(?))`)
+        AND channel NOT IN (SELECT value FROM json_each(?)) AND NOT ${IS_KEPT}`)
     this.#stepEnd = database.prepare<[number, number], { timestamp: number }>(
       'SELECT timestamp FROM deduplication WHERE timestamp > ? ORDER BY timestamp LIMIT 1 OFFSET ?',
     )
   }
 
-  /** Returns the first send with this id, if it was within the window. Works also if the clock was set back. */
+  /**
+   * Returns the first send with this id, if it was within the window or the id is kept longer. Works also if the clock
+   * was set back.
+   */
   find(channel: StoredChannel, deduplicationId: string, now: number): FirstSend | undefined {
     const first = this.#select.get(channel.id, deduplicationId)
-    return first && Math.abs(now - first.timestamp) < this.#windowOf(channel) ? first : undefined
+    if (first === undefined) return undefined
+    const isRecent = Math.abs(now - first.timestamp) < this.#windowOf(channel)
+    return isRecent || keptUntil(deduplicationId) > now ? first : undefined
   }
 
   #windowOf({ type, name }: StoredChannel): number {
@@ -72,14 +82,14 @@ export class Deduplication {
         longest = Math.max(longest, window)
       }
     }
-    const more = this.#deleteOld.run(now - longest, now + longest, limit).changes === limit
+    const more = this.#deleteOld.run(now - longest, now + longest, now, limit).changes === limit
     if (longest === DEDUPLICATION_MS) return more
     const except = JSON.stringify(longer)
     const to = now - DEDUPLICATION_MS
     if (except !== this.#longer || to < this.#deletedTo) this.#deletedTo = 0
     this.#longer = except
     const end = Math.min(to, this.#stepEnd.get(this.#deletedTo, limit)?.timestamp ?? to)
-    this.#deleteOthers.run(this.#deletedTo, end, except)
+    this.#deleteOthers.run(this.#deletedTo, end, except, now)
     this.#deletedTo = end
     return more || end < to
   }
