@@ -58,6 +58,7 @@ function matches({ fields }: Expression, wall: number): boolean {
 export class ScannedZone {
   readonly name: string
   readonly #format: Intl.DateTimeFormat
+  readonly #offsets = new Map<number, number>()
 
   constructor(name: string) {
     this.name = name
@@ -65,9 +66,13 @@ export class ScannedZone {
   }
 
   #offset(time: number): number {
+    const known = this.#offsets.get(time)
+    if (known !== undefined) return known
     const name = this.#format.formatToParts(time).find(({ type }) => type === 'timeZoneName')?.value ?? ''
     const [, sign, hours, minutes = '0'] = /^GMT(?:([+-])(\d\d):(\d\d))?$/.exec(name) ?? []
-    return (sign === '-' ? -1 : 1) * ((Number(hours ?? 0) * 60 + Number(minutes)) * MINUTE_MS)
+    const offset = (sign === '-' ? -1 : 1) * ((Number(hours ?? 0) * 60 + Number(minutes)) * MINUTE_MS)
+    this.#offsets.set(time, offset)
+    return offset
   }
 
   /** Yields each minute with its offset. Looks at every minute of an hour in which the offset changes. */
