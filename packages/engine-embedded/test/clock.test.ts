@@ -1,3 +1,5 @@
+import { KEPT_UNTIL, UNTIL_DIGITS } from '@signalbox/broker-core/engine'
+import Database from 'better-sqlite3'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { CLIENT, Folder, queued, receive, storedEvent, textsOf } from './support/store.ts'
@@ -108,4 +110,25 @@ test.each([
   expect(await engine.queues.ack([inTime], CLIENT)).toEqual({ settled: 1, lost: [] })
   offsetMs = LEASE_MS
   expect(await engine.queues.ack([late], CLIENT)).toEqual({ settled: 0, lost: [late] })
+})
+
+test('C5 - clock - a deduplication id that is kept until a time holds until then, over a restart and sweeps', async () => {
+  await using folder = await Folder.make()
+  let now = 1_800_000_000_000
+  const send = { deduplicationId: `${KEPT_UNTIL}${String(now + HOUR).padStart(UNTIL_DIGITS, '0')} id` }
+  {
+    await using engine = await folder.open({ now: () => now })
+    await engine.queues.send('queue', queued('other', { deduplicationId: 'id' }))
+    await engine.queues.send('queue', queued('first', send))
+    now += HOUR - 1
+    const database = new Database(folder.file('signalbox.db'), { readonly: true })
+    const ids = database.prepare('SELECT deduplication_id FROM deduplication').pluck()
+    // A sweep removes the other id.
+    await expect.poll(() => ids.all(), { timeout: 10_000 }).toEqual([send.deduplicationId])
+    database.close()
+  }
+  await using engine = await folder.open({ now: () => now })
+  expect(await engine.queues.send('queue', queued('again', send))).toMatchObject({ duplicate: true })
+  now += 1
+  expect(await engine.queues.send('queue', queued('later', send))).toMatchObject({ duplicate: false })
 })

@@ -41,7 +41,7 @@ interface BenchOptions extends Partial<ScheduleOptions> {
 }
 
 async function open({ path = testFolder(), queueMaxMessages = 0, ...options }: BenchOptions = {}): Promise<Bench> {
-  const engine = await openEmbeddedEngine({ path, queueMaxMessages })
+  const engine = await openEmbeddedEngine({ path, queueMaxMessages, now: options.now })
   const { broker, system } = createBroker(engine)
   const outcomes: [FireOutcome, number][] = []
   const failures: unknown[] = []
