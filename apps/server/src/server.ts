@@ -3,6 +3,7 @@ import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
 import { limitConnections, NameResolver, openFileLimit } from '@signalbox/http-kit/internal'
 import type { ConnectionLimitOptions, RefusalReport } from '@signalbox/http-kit/internal'
+import { Schedules } from '@signalbox/channel-settings'
 import { AuditLog } from '@signalbox/management-api/fastify'
 
 import { openSigningKeys } from './agents/agent-routes.ts'
@@ -241,6 +242,14 @@ async function open(
 
   const channelSettings = await openChannelSettings(config.channelSettingsFile, { broker, system, log, opened })
 
+  const schedules = opened.use(
+    await Schedules.open(system, {
+      engine,
+      fired: (outcome, count, lagMs) => metrics.schedules.fired(outcome, count, lagMs),
+      failed: (error) => log.error({ err: error }, 'schedule failed'),
+    }),
+  )
+
   const agentAudit = new AgentAudit(audit)
   const agents = config.connectors.a2a.enable
     ? await untilAborted(
@@ -313,6 +322,7 @@ async function open(
     routing: routes?.routing,
     channelSettings,
     queuePauses: channelSettings.pauses,
+    schedules,
     webhooks: webhooks?.managed,
     ...operations.services(),
   })

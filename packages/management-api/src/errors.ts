@@ -24,6 +24,7 @@ export const MANAGEMENT_ERRORS = {
   /** `data.reason` says why. */
   SETTING_UNSUPPORTED: { status: 200, when: 'the engine cannot apply an entry of the channel settings now' },
   SETTINGS_NOT_FOUND: { status: 200, when: 'no entry of the channel settings has the type and the match' },
+  SCHEDULE_NOT_FOUND: { status: 200, when: 'no schedule has the id' },
   WEBHOOK_NOT_FOUND: { status: 200, when: 'no webhook subscription has the id' },
   MESSAGE_NOT_FOUND: { status: 200, when: 'the channel shows no such message: it is gone, leased or delayed' },
   REDRIVE_REFUSED: { status: 200, when: 'the dead letter could not be sent back; `data.reason` says why' },

@@ -11,6 +11,7 @@ import { messageOperations } from './messages/message-operations.ts'
 import { nodeOperations } from './node/node-operations.ts'
 import { queueOperations } from './queues/queue-operations.ts'
 import { requestOperations } from './requests/request-operations.ts'
+import { scheduleOperations } from './schedules/schedule-operations.ts'
 import { securityOperations } from './security/security-operations.ts'
 import { snapshotOperations } from './statistics/snapshot-operations.ts'
 import { statisticsOperations } from './statistics/statistics-operations.ts'
@@ -35,6 +36,7 @@ const OPERATIONS: readonly Operation[] = [
   ...pauseOperations,
   ...queueOperations,
   ...requestOperations,
+  ...scheduleOperations,
   ...securityOperations,
   ...settingsOperations,
   ...snapshotOperations,

@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import type { Authorization, Broker, BrokerHandle, QueuePause, Routing, SettingsEntry } from '@signalbox/broker-core'
 import type { WebhookSubscription } from '@signalbox/broker-core/ports'
 import type { HttpResponse, Identity, RequestHold, Settlement } from '@signalbox/http-kit'
-import type { GivenSettings, TextParts } from '@signalbox/http-kit/internal'
+import type { ArgumentProblem, GivenSchedule, GivenSettings, TextParts } from '@signalbox/http-kit/internal'
 
 import type { ReadAgentCalls } from './history/histories.ts'
 
@@ -113,6 +113,39 @@ export interface QueuePausesPort {
   pause(queue: string, pause: QueuePause): Promise<void>
   /** Ends the pause of a queue; false if it has none. */
   resume(queue: string): Promise<boolean>
+}
+
+/** A schedule that operators wrote, with its results. All times are in ms since the epoch. */
+export interface ScheduleStatus extends Omit<StoredChannelSettings, 'given'> {
+  readonly given: GivenSchedule
+  readonly record: {
+    /** The number of due times that passed without a message. */
+    readonly missed: number
+    /** The last due time with a message, and the time of the message. */
+    readonly sent?: { readonly time: number; readonly at: number } | undefined
+    /** A due time that is tried again. */
+    readonly failure?: { readonly time: number; readonly reason: string } | undefined
+  }
+  /** Returns the next due times. */
+  readonly next: (count: number) => readonly number[]
+}
+
+export interface SchedulesPort {
+  list(): readonly ScheduleStatus[]
+  /** Returns every problem of a schedule. */
+  problems(given: GivenSchedule): readonly ArgumentProblem[]
+  /**
+   * Writes a schedule without problems; undefined if another node has removed it since. Rejects with ARGUMENT_INVALID
+   * if there are too many, and with CONFLICT.
+   * @param revision The revision that the schedule must have; 0 if there must be none. @default any
+   */
+  set(given: GivenSchedule, changedBy: string, revision?: number): Promise<ScheduleStatus | undefined>
+  /** Removes a schedule; false if there is none. Rejects with CONFLICT. */
+  remove(id: string, revision?: number): Promise<boolean>
+  /** Pauses or resumes a schedule; undefined if there is none. */
+  setPaused(id: string, paused: boolean, changedBy: string): Promise<ScheduleStatus | undefined>
+  /** Sends the message of a schedule now; undefined if there is no such schedule. Rejects with the error of the send. */
+  trigger(id: string): Promise<{ readonly messageId: string } | undefined>
 }
 
 /** One setting of the host, with its effective value. */
@@ -407,6 +440,8 @@ export interface ManagementServices {
   readonly channelSettings?: ChannelSettingsPort | undefined
   /** Absent if the host stores no pauses. */
   readonly queuePauses?: QueuePausesPort | undefined
+  /** Absent if the host has none. */
+  readonly schedules?: SchedulesPort | undefined
   /** Absent if webhooks are turned off. */
   readonly webhooks?: WebhooksPort | undefined
   /** Absent if calls of `/mcp` cannot become tasks. */

@@ -2,6 +2,7 @@ import type { BrokerObserver, EngineStats } from '@signalbox/broker-core'
 import { Counter, Gauge, Registry } from 'prom-client'
 
 import { AgentMetrics } from '../agents/agent-metrics.ts'
+import { ScheduleMetrics } from '../channels/schedule-metrics.ts'
 import { commitMetrics, engineMetrics } from '../engine/engine-metrics.ts'
 import { RequestDurations } from '../http/request-metrics.ts'
 import { LimitMetrics } from '../limits/limit-metrics.ts'
@@ -36,6 +37,7 @@ export class Metrics implements Disposable {
   readonly routingObserver: BrokerObserver
   /** For a Broker with a policy. */
   readonly authorizationObserver: BrokerObserver
+  readonly schedules: ScheduleMetrics
   /** For the front door. */
   readonly limits: LimitMetrics
   /** Returns the function that records a connector's requests, by outcome and duration. */
@@ -50,6 +52,7 @@ export class Metrics implements Disposable {
     this.schemaObserver = schemaMetrics(this.#registry)
     this.routingObserver = routingMetrics(this.#registry)
     this.authorizationObserver = authorizationMetrics(this.#registry)
+    this.schedules = new ScheduleMetrics(this.#registry)
     this.limits = new LimitMetrics(this.#registry)
     this.requestsOf = (connector) => this.#requests.of(connector)
     this.commit = commitMetrics(this.#registry)
