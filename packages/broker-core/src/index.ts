@@ -24,7 +24,15 @@ export {
 } from './channel.ts'
 export type { ChannelType } from './channel.ts'
 export type { ChannelName, ChannelOptions, ChannelState } from './engine/channel-engine.ts'
-export type { Engine, EngineHealth, EngineLimits, EngineNode, EngineStats, OtherNode, QueueCounters } from './engine/engine.ts'
+export type {
+  Engine,
+  EngineHealth,
+  EngineLimits,
+  EngineNode,
+  EngineStats,
+  OtherNode,
+  QueueCounters,
+} from './engine/engine.ts'
 export type { EventsStoreSubscribeOptions, SubscribeOptions } from './engine/event-engine.ts'
 export type { AppendResult, EventsStoreStart, LatestOptions, ReadOptions } from './engine/events-store-engine.ts'
 export type { MessageContent, ResultLimit } from './engine/result-size.ts'

@@ -16,7 +16,9 @@ export function deduplicationIdOf(
   const messageId = tags['message_id']
   const sender = `${clientId.length} ${clientId}`
   const id = messageId ? `${sender} ${messageId}` : key ? `key ${sender} ${key}` : undefined
-  return id === undefined || until === undefined ? id : `${KEPT_UNTIL}${String(until).padStart(UNTIL_DIGITS, '0')} ${id}`
+  return id === undefined || until === undefined
+    ? id
+    : `${KEPT_UNTIL}${String(until).padStart(UNTIL_DIGITS, '0')} ${id}`
 }
 
 /** The begin of an id that is remembered until a time, which follows. */

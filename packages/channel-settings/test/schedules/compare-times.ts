@@ -20,7 +20,13 @@ export function compareYear(zoneName: string, year: number, random: Random): num
 
 function compare(zone: ScannedZone, expression: Expression, from: number, to: number): number {
   const next = timesOf(
-    { id: 'x', cron: expression.text, time_zone: zone.name, target: { type: 'queues', channel: 'x' }, message: { body: '' } },
+    {
+      id: 'x',
+      cron: expression.text,
+      time_zone: zone.name,
+      target: { type: 'queues', channel: 'x' },
+      message: { body: '' },
+    },
     0,
   )
   const times: string[] = []

@@ -41,7 +41,7 @@ interface BenchOptions extends Partial<ScheduleOptions> {
 }
 
 async function open({ path = testFolder(), queueMaxMessages = 0, ...options }: BenchOptions = {}): Promise<Bench> {
-  const engine = await openEmbeddedEngine({ path, queueMaxMessages, now: options.now })
+  const engine = await openEmbeddedEngine({ path, queueMaxMessages, now: options.now ?? Date.now })
   const { broker, system } = createBroker(engine)
   const outcomes: [FireOutcome, number][] = []
   const failures: unknown[] = []
@@ -149,10 +149,12 @@ test('schedules - after a stop within the window, the latest of the missed times
   clock.set(start + 25 * 60_000)
   const after = await open({ path, now: clock.now })
   expect((await after.received()).map(({ tags }) => tags['schedule_time'])).toEqual([iso(start + 20 * 60_000)])
-  await expect.poll(() => after.outcomes).toEqual([
-    ['sent', 1],
-    ['missed', 2],
-  ])
+  await expect
+    .poll(() => after.outcomes)
+    .toEqual([
+      ['sent', 1],
+      ['missed', 2],
+    ])
   expect(after.schedules.get('report')?.record.missed).toBe(2)
 })
 
@@ -245,7 +247,9 @@ test('schedules - a full queue is tried again until it has room, and shows the r
     .toEqual({ time: due, reason: expect.stringContaining('is full') })
   expect(await received()).toHaveLength(1)
   expect((await received()).map(({ tags }) => tags['schedule_time'])).toEqual([iso(due)])
-  await expect.poll(() => schedules.get('report')?.record).toMatchObject({ settled: due, missed: 0, failure: undefined })
+  await expect
+    .poll(() => schedules.get('report')?.record)
+    .toMatchObject({ settled: due, missed: 0, failure: undefined })
   expect(outcomes).toContainEqual(['failed', 1])
 })
 
@@ -335,5 +339,13 @@ test.each([
 ])('schedules - %j is refused with the reason', async (change, text) => {
   const { schedules } = await open()
   const problems = schedules.problems({ ...JOBS, ...change })
-  expect(problems.map(({ argument, given, allowed }) => given === undefined ? `${argument} is missing; it must be ${allowed}` : `${argument} is ${given}; it must be ${allowed}`).join('. ')).toMatch(text)
+  expect(
+    problems
+      .map(({ argument, given, allowed }) =>
+        given === undefined
+          ? `${argument} is missing; it must be ${allowed}`
+          : `${argument} is ${given}; it must be ${allowed}`,
+      )
+      .join('. '),
+  ).toMatch(text)
 })

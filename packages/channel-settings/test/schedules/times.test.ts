@@ -47,12 +47,20 @@ test('schedules - a skipped time is the first moment after the gap, a repeated o
   expect(times(nightly, '2026-10-24T12:00:00Z', 2)).toEqual(['2026-10-25T00:30Z', '2026-10-26T01:30Z'])
   // All times in the gap, and the first one after it, are one.
   const often = { cron: '*/20 2-3 * * *', time_zone: 'Europe/Berlin' }
-  expect(times(often, '2026-03-29T00:30:00Z', 3)).toEqual(['2026-03-29T01:00Z', '2026-03-29T01:20Z', '2026-03-29T01:40Z'])
+  expect(times(often, '2026-03-29T00:30:00Z', 3)).toEqual([
+    '2026-03-29T01:00Z',
+    '2026-03-29T01:20Z',
+    '2026-03-29T01:40Z',
+  ])
 })
 
 test('schedules - a day that a zone left out is the first moment of the next day', () => {
   const daily = { cron: '0 9 * * *', time_zone: 'Pacific/Apia' }
-  expect(times(daily, '2011-12-29T00:00:00Z', 3)).toEqual(['2011-12-29T19:00Z', '2011-12-30T10:00Z', '2011-12-30T19:00Z'])
+  expect(times(daily, '2011-12-29T00:00:00Z', 3)).toEqual([
+    '2011-12-29T19:00Z',
+    '2011-12-30T10:00Z',
+    '2011-12-30T19:00Z',
+  ])
 })
 
 test('schedules - every_seconds is elapsed time from the change that set it', () => {
