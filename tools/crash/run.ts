@@ -8,6 +8,8 @@ import type { CoreFigures } from './core-rounds.ts'
 import { coreRounds } from './core-rounds.ts'
 import type { HttpFigures } from './http-rounds.ts'
 import { canCountSyncs, httpRounds } from './http-rounds.ts'
+import type { ScheduleFigures, ScheduleRoundsOptions } from './schedule-rounds.ts'
+import { scheduleRounds, ScheduleViolations } from './schedule-rounds.ts'
 
 interface CrashOptions {
   readonly seed: number
@@ -107,6 +109,47 @@ export function agentSummary(seed: number, { figures, violations }: AgentCrashRe
   return [
     `seed ${seed}`,
     ...lines,
+    'broken promises:',
+    ...violations.lines(),
+    ...violations.examples.map((example) => `  ! ${example}`),
+    violations.total === 0 ? 'every promise was kept' : `${violations.total} broken promises`,
+    '',
+  ].join('\n')
+}
+
+interface ScheduleCrashReport {
+  readonly figures: readonly (readonly [engine: string, ScheduleFigures])[]
+  readonly violations: ScheduleViolations
+}
+
+interface ScheduleCrashOptions extends Pick<CrashOptions, 'seed' | 'rounds' | 'log'> {
+  readonly engines: readonly ScheduleRoundsOptions['engine'][]
+}
+
+/** Kills nodes around the due times of schedules, on one engine after the other. */
+export async function scheduleCrash({
+  engines,
+  log,
+  rounds,
+  seed,
+}: ScheduleCrashOptions): Promise<ScheduleCrashReport> {
+  const violations = new ScheduleViolations()
+  await using folder = await TemporaryFolder.create('crash')
+  const figures: [string, ScheduleFigures][] = []
+  for (const engine of engines) {
+    log(`schedules, ${engine}`)
+    figures.push([engine, await scheduleRounds({ engine, rounds, folder, random: new Random(seed), violations, log })])
+  }
+  return { figures, violations }
+}
+
+export function scheduleSummary(seed: number, { figures, violations }: ScheduleCrashReport): string {
+  return [
+    `seed ${seed}`,
+    ...figures.map(
+      ([engine, { dueTimes, kills, recognized }]) =>
+        `${engine}: ${kills} nodes killed, ${dueTimes} due times, ${recognized} repeated sends recognized`,
+    ),
     'broken promises:',
     ...violations.lines(),
     ...violations.examples.map((example) => `  ! ${example}`),

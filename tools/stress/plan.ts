@@ -30,6 +30,14 @@ export const PARTS: readonly StressPart[] = [
       return ['crash', '--', '--agent-rounds', rounds]
     },
   },
+  {
+    name: 'schedules',
+    share: 1,
+    command: (seconds) => {
+      const rounds = String(Math.max(1, Math.round(seconds / 2 / CRASH_ROUND_SECONDS)))
+      return ['crash', '--', '--schedule-rounds', rounds]
+    },
+  },
   { name: 'chaos', share: 3, command: (seconds) => ['cluster', '--', 'chaos', '--minutes', String(seconds / 60)] },
   // Delays are judged manually on a quiet machine, so the budget is wide here.
   {

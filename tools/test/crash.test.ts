@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 
 import { canCountSyncs } from '../crash/http-rounds.ts'
-import { agentCrash, agentSummary, crash, crashSummary } from '../crash/run.ts'
+import { agentCrash, agentSummary, crash, crashSummary, scheduleCrash, scheduleSummary } from '../crash/run.ts'
 import { QueueLedger, StoreLedger, Violations } from '../load/ledgers.ts'
 
 const PLAIN = { delayMs: 0, expirationMs: 0, retried: false }
@@ -31,6 +31,16 @@ test(
     const report = await agentCrash({ engines: ['embedded'], seed: 7, rounds: 4, maxLifeMs: 400, log: () => {} })
     expect(report.violations.examples, agentSummary(7, report)).toEqual([])
     expect(report.figures[0]?.[1].ends.get('TASK_STATE_COMPLETED')).toBeGreaterThan(0)
+  },
+)
+
+test(
+  'crash - kill -9 around the due times of schedules loses none, and sends none twice',
+  { timeout: 120_000 },
+  async () => {
+    const report = await scheduleCrash({ engines: ['embedded'], seed: 3, rounds: 3, log: () => {} })
+    expect(report.violations.examples, scheduleSummary(3, report)).toEqual([])
+    expect(report.figures[0]?.[1].dueTimes).toBe(30)
   },
 )
 
