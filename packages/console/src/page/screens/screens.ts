@@ -49,6 +49,13 @@ export const SCREENS: readonly Screen[] = [
     load: async () => (await import('./requests/requests.tsx')).Requests,
   },
   {
+    id: 'schedules',
+    title: 'Schedules',
+    key: 'h',
+    group: 'Messages',
+    load: async () => (await import('./schedules/schedules.tsx')).Schedules,
+  },
+  {
     id: 'agents',
     title: 'Agents',
     key: 'a',
