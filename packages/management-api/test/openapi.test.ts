@@ -102,6 +102,8 @@ test('MGMT-14 - includes the routes of other listeners unchanged', async () => {
   })
 })
 
+const QUEUE = { type: 'queues', channel: 'q' }
+
 function check(schema: TSchema | undefined, { status, ...envelope }: Answer): boolean {
   return schema !== undefined && status === 200 && Check(schema, envelope)
 }
@@ -152,6 +154,11 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     cancel_stream: { id: 'x', channel: undefined },
     call_tool: { name: 'x', channel: undefined },
     call_agent: { agent_id: 'x', message: 'x', channel: undefined },
+    set_schedule: { id: 'x', channel: undefined, every_seconds: 60, target: QUEUE, message: { body: 'x' } },
+    remove_schedule: { id: 'x', channel: undefined },
+    pause_schedule: { id: 'x', channel: undefined },
+    resume_schedule: { id: 'x', channel: undefined },
+    trigger_schedule: { id: 'x', channel: undefined },
     start_redrive: {},
     cancel_redrive: { id: 'x', channel: undefined },
     redrive_edited_message: { id: 'x' },
@@ -164,7 +171,7 @@ test('MGMT-14 - the answers of the routes match the document', async () => {
     const answer = await act(action, { channel, ...(args[action] ?? { body: 'x' }) })
     expect([action, answer.error]).toEqual([
       action,
-      /(?:purge|pause|resume)_queue|redrive|deregister|webhook|cancel|call_|settings/.test(action)
+      /(?:purge|pause|resume)_queue|redrive|deregister|webhook|schedule|cancel|call_|settings/.test(action)
         ? answer.error
         : false,
     ])
