@@ -64,9 +64,9 @@ test('schedules - an operator writes, lists, pauses, resumes, triggers and remov
 
 test('schedules - invalid ones are refused with all reasons, and change nothing', async () => {
   const before = await get('/api/schedules')
-  const form = await act('set_schedule', schedule('bad', { cron: 7, every_seconds: 1, colour: 'red' }))
-  expect(form.error_string).toMatch(/cron is 7.*every_seconds is 1; it must be.*10.*colour is unknown/)
-  const times = await act('set_schedule', schedule('bad', { cron: '0 0 * * * *', time_zone: 'Europe/Berln' }))
+  const form = await act('set_schedule', schedule('bad', { cron: 7, every_seconds: 1, color: 'red' }))
+  expect(form.error_string).toMatch(/cron is 7.*every_seconds is 1; it must be.*10.*color is unknown/)
+  const times = await act('set_schedule', schedule('bad', { cron: '0 0 * * * *', time_zone: 'Europe/Merlin' }))
   expect(times).toMatchObject({ error: true, data: { code: 'ARGUMENT_INVALID' } })
   expect(times.error_string).toMatch(/did you mean Europe\/Berlin\?.*for seconds use every_seconds/)
   for (const action of ['remove_schedule', 'pause_schedule', 'resume_schedule', 'trigger_schedule']) {

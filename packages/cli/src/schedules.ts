@@ -51,7 +51,7 @@ function row(item: JsonObject): readonly (string | number)[] {
 }
 
 function timesText({ cron, every_seconds: every, at, time_zone: zone }: JsonObject): string {
-  if (cron !== undefined) return `${toText(cron)} ${toText(zone) || 'UTC'}`
+  if (cron !== undefined) return `${toText(cron)} ${toText(zone)}`
   return every === undefined ? `at ${toText(at)}` : `every ${numberOf(every)} s`
 }
 

@@ -16,7 +16,7 @@ const LOOK_MS = 1_000
 /** The most schedules that send at the same time. */
 const MAX_BUSY = 64
 
-/** The most due times that are computed in one turn of the event loop. */
+/** The most due times that are computed in one tick of the event loop. */
 const SLICE = 100
 
 /** The pause after a failed send, in ms, doubled after each further one up to the longest. */

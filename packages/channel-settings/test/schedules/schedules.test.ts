@@ -30,9 +30,9 @@ interface Bench {
   readonly system: BrokerHandle
   readonly outcomes: [FireOutcome, number][]
   readonly failures: unknown[]
-  close(): Promise<void>
+  readonly close: () => Promise<void>
   /** Receives the messages of the queue `jobs`; waits for the first one. */
-  received(waitMs?: number): Promise<readonly QueueMessage[]>
+  readonly received: (waitMs?: number) => Promise<readonly QueueMessage[]>
 }
 
 interface BenchOptions extends Partial<ScheduleOptions> {

@@ -93,7 +93,7 @@ test.each([
   [{ cron: '@daily' }, 'cron', /five fields.*\(1 are given\)/],
   [{ cron: '61 * * * *' }, 'cron', /five fields.*minute: 61/],
   [{ cron: '0 0 30 2 *' }, 'cron', /matches a day of the calendar/],
-  [{ cron: '0 0 * * *', time_zone: 'Europe/Berln' }, 'time_zone', /did you mean Europe\/Berlin\?/],
+  [{ cron: '0 0 * * *', time_zone: 'Europe/Merlin' }, 'time_zone', /did you mean Europe\/Berlin\?/],
   [{ cron: '0 0 * * *', time_zone: 'tokyo' }, 'time_zone', /did you mean Asia\/Tokyo\?/],
   [{ cron: '0 0 * * *', time_zone: 'Mars/Phobos' }, 'time_zone', /such as Europe\/Berlin$/],
   [{ at: '2026-02-28T23:59:59Z' }, 'at', /later than now/],

@@ -8,7 +8,7 @@ import { argumentProblems, compileLater, shownValue } from './compile-arguments.
 
 const DAY_SECONDS = 86_400
 
-/** The types of channels that a schedule can send to. Nobody could read the answer to a command or a query. */
+/** The types of channels that a schedule can send to. No caller could read the answer to a command or a query. */
 export const SCHEDULE_TARGETS = ['queues', 'events_store', 'events'] as const
 
 /** The catch-up window of a schedule that names none, in seconds. */

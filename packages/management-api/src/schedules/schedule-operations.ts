@@ -1,4 +1,4 @@
-import { isoTime, scheduleId, scheduleMembers } from '@signalbox/http-kit/internal'
+import { CATCHUP_SECONDS, isoTime, scheduleId, scheduleMembers } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { invalidArguments, ManagementError } from '../errors.ts'
@@ -33,8 +33,13 @@ const scheduleData = Type.Object({
 
 function shownSchedule({ given, revision, changedBy, changedAt, record, next }: ScheduleStatus) {
   const { sent, failure, missed } = record
+  const { cron, time_zone = 'UTC', message, catchup_window_seconds = CATCHUP_SECONDS, paused = false } = given
   return {
     ...given,
+    ...(cron === undefined ? {} : { time_zone }),
+    message: { metadata: '', tags: {}, ...message },
+    catchup_window_seconds,
+    paused,
     revision,
     changed_by: changedBy,
     changed_at: isoTime(changedAt),

@@ -39,7 +39,7 @@ export function ScheduleDialog({ schedule, onClose, onChanged }: ScheduleDialogP
 }
 
 /** Returns the times of a schedule in a few words. */
-export function timesText({ cron, every_seconds: every, at, time_zone: zone = 'UTC' }: Schedule): string {
+export function timesText({ cron, every_seconds: every, at, time_zone: zone }: Schedule): string {
   if (cron !== undefined) return `${cron} (${zone})`
   return every === undefined ? `once, ${at ?? ''}` : `every ${span(every * 1_000)}`
 }
@@ -52,7 +52,7 @@ export function ScheduleState({ schedule: { paused, failure, next_times } }: { r
 
 function ScheduleFacts({ schedule }: { readonly schedule: Schedule }) {
   const { id, target, message, failure, next_times: next, last_time: last, last_sent_at: sentAt } = schedule
-  const tags = message.tags ?? {}
+  const { tags } = message
   return (
     <Facts
       of={{
@@ -80,7 +80,7 @@ function ScheduleFacts({ schedule }: { readonly schedule: Schedule }) {
           </>
         ),
         Missed: count(schedule.missed),
-        'Catch-up': span((schedule.catchup_window_seconds ?? 3_600) * 1_000),
+        'Catch-up': span(schedule.catchup_window_seconds * 1_000),
         Tags: Object.keys(tags).length > 0 && <UserCode max={2_000}>{tagsText(tags)}</UserCode>,
         Changed: (
           <>
