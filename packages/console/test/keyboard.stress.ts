@@ -113,6 +113,7 @@ const PLACES = [
   'dead-letters?channel=payments.dead&source=payments&reason=max_receive_count',
   'live',
   'requests',
+  'schedules',
   'agents',
   'tasks',
   'tools',
