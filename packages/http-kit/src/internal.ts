@@ -70,15 +70,7 @@ export type { FailureKind } from './outbound/failures.ts'
 export { readProxyUrl } from './outbound/forward-proxy.ts'
 export { channelSettingMembers, channelSettingTarget, readChannelSettings } from './schema/channel-settings.ts'
 export type { GivenSettings } from './schema/channel-settings.ts'
-export {
-  CATCHUP_SECONDS,
-  isSchedule,
-  SCHEDULE_TAGS,
-  SCHEDULE_TARGETS,
-  scheduleId,
-  scheduleMembers,
-  scheduleProblems,
-} from './schema/schedule.ts'
+export { CATCHUP_SECONDS, isSchedule, scheduleId, scheduleMembers, scheduleProblems } from './schema/schedule.ts'
 export type { GivenSchedule } from './schema/schedule.ts'
 export {
   argumentProblems,

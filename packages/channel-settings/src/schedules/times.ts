@@ -146,7 +146,7 @@ function zoneOf(name: string): Zone {
 }
 
 /** The most due times that are counted as missed at once: counting takes time. */
-export const MAX_COUNTED = 1_000
+const MAX_COUNTED = 1_000
 
 /** Returns the last time after `from` and until `to`, with the number of those before it; undefined if there is none. */
 export function lastTime(

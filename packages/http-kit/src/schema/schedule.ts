@@ -9,7 +9,7 @@ import { argumentProblems, compileLater, shownValue } from './compile-arguments.
 const DAY_SECONDS = 86_400
 
 /** The types of channels that a schedule can send to. No caller could read the answer to a command or a query. */
-export const SCHEDULE_TARGETS = ['queues', 'events_store', 'events'] as const
+const SCHEDULE_TARGETS = ['queues', 'events_store', 'events'] as const
 
 /** The catch-up window of a schedule that names none, in seconds. */
 export const CATCHUP_SECONDS = 3_600
@@ -80,7 +80,7 @@ export function isSchedule(value: unknown): value is GivenSchedule {
 }
 
 /** The tags that each message of a schedule gets. */
-export const SCHEDULE_TAGS = ['message_id', 'schedule_id', 'schedule_time'] as const
+const SCHEDULE_TAGS = ['message_id', 'schedule_id', 'schedule_time'] as const
 
 /** Returns every problem of a schedule, except those of its times. */
 export function scheduleProblems(given: unknown): readonly ArgumentProblem[] {
