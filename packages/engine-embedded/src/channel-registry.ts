@@ -25,6 +25,8 @@ export interface LiveChannel {
   bytes: number
   /** Leased messages, including those that are being settled. */
   inFlight: number
+  /** Messages that are held for a delay, at their positions among the others. */
+  backingOff: number
   deadLettered: number
   expired: number
   firstSequence: number
@@ -45,7 +47,7 @@ export class ChannelRegistry {
   readonly #expected = new Map<string, number>()
   readonly #changedActivity = new Set<LiveChannel>()
   #userChannels = 0
-  readonly totals = { entries: 0, delayed: 0, inFlight: 0 }
+  readonly totals = { entries: 0, delayed: 0, inFlight: 0, backingOff: 0 }
   /** The counters of all queues since {@link startCounting}. */
   readonly sinceOpen = { deadLettered: 0, redelivered: 0, expired: 0, retried: 0 }
   #counting = false
@@ -147,6 +149,7 @@ export class ChannelRegistry {
       delayed: 0,
       bytes: 0,
       inFlight: 0,
+      backingOff: 0,
       deadLettered: 0,
       expired: 0,
       firstSequence: 0,
@@ -169,7 +172,7 @@ export class ChannelRegistry {
     if (type === 'queues') {
       this.totals.entries -= channel.entries
       this.totals.delayed -= channel.delayed
-      this.setInFlight(channel, 0)
+      this.setHeld(channel, 0, 0)
     }
     return true
   }
@@ -229,9 +232,12 @@ export class ChannelRegistry {
     this.#counting = true
   }
 
-  setInFlight(channel: LiveChannel, inFlight: number): void {
-    this.totals.inFlight += inFlight - channel.inFlight
-    channel.inFlight = inFlight
+  /** @param held The messages that are leased or back off */
+  setHeld(channel: LiveChannel, held: number, backingOff: number): void {
+    this.totals.inFlight += held - backingOff - channel.inFlight
+    channel.inFlight = held - backingOff
+    this.totals.backingOff += backingOff - channel.backingOff
+    channel.backingOff = backingOff
   }
 
   /** Counts a message to a channel that is not stored. */
@@ -298,8 +304,9 @@ export class ChannelRegistry {
 }
 
 function queueState(channel: LiveChannel): NonNullable<ChannelState['queue']> {
-  const { entries, delayed, inFlight, bytes, deadLettered, expired } = channel
-  return { waiting: Math.max(0, entries - inFlight), delayed, inFlight, bytes, deadLettered, expired }
+  const { entries, delayed, inFlight, backingOff, bytes, deadLettered, expired } = channel
+  const waiting = Math.max(0, entries - inFlight - backingOff)
+  return { waiting, delayed: delayed + backingOff, inFlight, bytes, deadLettered, expired }
 }
 
 function eventsStoreState(channel: LiveChannel): NonNullable<ChannelState['eventsStore']> {

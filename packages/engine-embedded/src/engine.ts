@@ -79,6 +79,7 @@ class ComposedEngine implements EmbeddedEngine {
     maxDelayedPerQueue: 0,
     expiryWithoutNode: false,
     deduplicationPerMessage: true,
+    groupPartitions: 0,
   } as const
   readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
   readonly path: string
@@ -214,11 +215,12 @@ class ComposedEngine implements EmbeddedEngine {
   }
 
   async stats(): Promise<EngineStats> {
-    const { entries, delayed, inFlight } = this.#registry.totals
+    const { entries, delayed, inFlight, backingOff } = this.#registry.totals
+    const waiting = Math.max(0, entries - inFlight - backingOff)
     return {
       storeBytes: await this.#store.size(),
       channels: this.#registry.userChannels,
-      queues: { waiting: Math.max(0, entries - inFlight), delayed, inFlight },
+      queues: { waiting, delayed: delayed + backingOff, inFlight },
       sinceOpen: { ...this.#registry.sinceOpen },
     }
   }

@@ -74,6 +74,11 @@ export interface EngineCapabilities {
    * channel's storage, and a change of the settings takes effect shortly after it.
    */
   readonly deduplicationPerMessage: boolean
+  /**
+   * The number of partitions that the groups of a queue share; 0 means that each group is on its own. Groups of the same
+   * partition wait for each other, and share the limit of leased messages.
+   */
+  readonly groupPartitions: number
 }
 
 export interface EngineLimits {

@@ -81,7 +81,7 @@ export { DEDUPLICATION_MS, DURABLE_GROUP_MS, MAX_DURABLE_GROUPS, TOMBSTONE_MS } 
 export { PatternIndex } from '../collections/pattern-index.ts'
 export { SettingsTable } from '../settings/settings-table.ts'
 export { retryDelayMs } from '../settings/channel-settings.ts'
-export type { ChannelSettings, RetentionSettings, SettingsEntry } from '../settings/channel-settings.ts'
+export type { ChannelSettings, GroupSettings, RetentionSettings, SettingsEntry } from '../settings/channel-settings.ts'
 export { isDeadLetter, retryLimits, returnOf } from '../settings/retry.ts'
 export type { DeadLetterReason, MessageReturn, ReceivedMessage, RetryLimits } from '../settings/retry.ts'
 export {
@@ -95,3 +95,4 @@ export {
   retentionOf,
 } from '../settings/retention.ts'
 export type { ExpiredMessage } from '../settings/retention.ts'
+export { groupLimitOf, groupOf } from '../settings/message-groups.ts'

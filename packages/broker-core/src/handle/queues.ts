@@ -9,6 +9,7 @@ import { routeMessage } from '../routing/route.ts'
 import type { RoutingTable } from '../routing/routing-table.ts'
 import { checkBodies } from '../settings/schema/check-body.ts'
 import type { WorkHandler, WorkOptions } from '../work/work.ts'
+import { assertGroup } from '../settings/message-groups.ts'
 import { WorkerPool } from '../work/worker-pool.ts'
 import type { Access } from './access.ts'
 import { assertInput, assertInteger } from './access.ts'
@@ -126,6 +127,9 @@ export class Queues {
     if (deadLetterQueue !== '') this.#access.reserve('queues', deadLetterQueue)
     const { tags = {}, deduplicationKey, deduplicationUntil } = input
     const message = this.#access.message(input, queueTags(tags))
+    const { settings } = this.#access.engine
+    const groups = settings.active ? settings.of('queues', channel).groups : undefined
+    if (groups !== undefined) assertGroup(groups, message.tags, delayMs)
     return {
       ...message,
       delayMs,

@@ -15,12 +15,17 @@ import type {
 import { maxAgeMsOf, unavailable } from '@signalbox/broker-core/engine'
 import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
 
+import { setImmediate as nextTick } from 'node:timers/promises'
+
 import type { ChannelRegistry } from '../channel-registry.ts'
 import { DELAYED } from '../store/damage.ts'
 import type { QueueRow } from '../store/message-rows.ts'
 import { queueRow, sentMessage, unreadMessage } from '../store/message-rows.ts'
 import type { Store } from '../store/store.ts'
 import type { PlacedMessage } from '../writer/operations.ts'
+import { Grouping } from './grouping.ts'
+import { HeldHeads } from './held-heads.ts'
+import type { Lease } from './leases.ts'
 import { Leases } from './leases.ts'
 import { QueueClock } from './queue-clock.ts'
 import { AgedMessages, oldestWaiting, peekQueue, purgeQueue } from './queue-contents.ts'
@@ -37,6 +42,8 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #now: () => number
   readonly #aged: AgedMessages
   readonly #reader: QueueReader
+  readonly #grouping: Grouping
+  readonly #heldHeads: HeldHeads
   readonly #leases: Leases<Queue>
   readonly #settlement: LeaseSettlement
   readonly #clock: QueueClock
@@ -53,6 +60,10 @@ export class EmbeddedQueues implements QueueEngine {
     this.#now = now
     this.#reader = new QueueReader(store)
     this.#aged = new AgedMessages(this.#reader)
+    this.#grouping = new Grouping(store, this.#reader, registry, settings, (name) => this.#regrouped(name))
+    this.#heldHeads = new HeldHeads(now, (queue, entries) =>
+      this.#settlement.returnHeld(queue, queue.endBackOff(entries)),
+    )
     this.#receivers = new WaitingReceivers(registry)
     this.#leases = new Leases<Queue>((leases) => this.#settlement.lapse(leases))
     this.#settlement = new LeaseSettlement({
@@ -76,6 +87,7 @@ export class EmbeddedQueues implements QueueEngine {
   }
 
   start(): void {
+    this.#grouping.start()
     this.#clock.start()
   }
 
@@ -83,6 +95,12 @@ export class EmbeddedQueues implements QueueEngine {
   settingsChanged(): void {
     this.#aged.forget()
     this.#clock.settingsChanged()
+  }
+
+  /** Handles a queue whose messages are delivered in another way from now on. */
+  #regrouped(name: string): void {
+    const queue = this.#queues.get(name)
+    if (queue) this.#receivers.serveSoon(queue)
   }
 
   // ── Sending ──
@@ -135,7 +153,7 @@ export class EmbeddedQueues implements QueueEngine {
     const queue = this.#queues.get(name)
     if (!queue || queue.channel?.id !== channelId) return
     const kept = row.size <= SMALL_BYTES || queue.waiters.size > 0
-    queue.arrived(sentMessage(message, row, { channel: name, sequence, kept }))
+    queue.arrived(sentMessage(message, row, { channel: name, sequence, kept }), message.tags)
     this.#receivers.serveSoon(queue)
   }
 
@@ -167,8 +185,24 @@ export class EmbeddedQueues implements QueueEngine {
       const leases = queue.take(options)
       if (leases.length > 0) return queue.deliver(leases)
     }
+    if (queue.searching && queue.waiters.size === 0) {
+      const leases = await this.#search(queue, options)
+      if (leases.length > 0) return queue.deliver(leases)
+    }
     if (options.waitMs <= 0) return []
     return this.#receivers.wait(queue, options)
+  }
+
+  /** Continues a search for groups with messages, a step in each tick of the event loop. */
+  async #search(queue: Queue, options: ReceiveOptions): Promise<Lease<Queue>[]> {
+    let leases: Lease<Queue>[] = []
+    while (leases.length === 0 && queue.searching) {
+      await nextTick()
+      options.signal?.throwIfAborted()
+      this.#checkOpen()
+      leases = queue.take(options)
+    }
+    return leases
   }
 
   #queue(name: string): Queue {
@@ -179,7 +213,9 @@ export class EmbeddedQueues implements QueueEngine {
         reader: this.#reader,
         leases: this.#leases,
         settings: this.#settings,
+        heldHeads: this.#heldHeads,
         now: this.#now,
+        indexed: (channel) => this.#grouping.has(channel),
         leaseEnded: ({ name: channel }) => {
           for (const listener of this.#listeners) listener.leaseEnded(channel)
         },
@@ -191,7 +227,7 @@ export class EmbeddedQueues implements QueueEngine {
   }
 
   leased(channel: string): number {
-    return this.#queues.get(channel)?.heldCount ?? 0
+    return this.#queues.get(channel)?.leasedCount ?? 0
   }
 
   interrupt(concerns: (channel: string) => boolean): void {
@@ -300,6 +336,7 @@ export class EmbeddedQueues implements QueueEngine {
         this.#arrived(moved)
       })
       .catch(() => queue.removeHeld(sequences))
+      .finally(() => queue.grouped && this.#receivers.serveSoon(queue))
   }
 
   // ── Life ──
@@ -307,6 +344,7 @@ export class EmbeddedQueues implements QueueEngine {
   /** Handles a channel that was deleted or created again: receivers continue to wait, all other data is dropped. */
   forget(name: string): void {
     this.#aged.forget(name)
+    this.#grouping.forget(name)
     const queue = this.#queues.get(name)
     if (!queue) return
     queue.reset()
@@ -316,6 +354,7 @@ export class EmbeddedQueues implements QueueEngine {
 
   /** Counts the waiting receivers as subscribers of a channel that was created. */
   channelCreated(name: string): void {
+    this.#grouping.created(name)
     const queue = this.#queues.get(name)
     if (queue?.channel) queue.channel.subscribers = queue.waiters.size
   }
@@ -362,6 +401,8 @@ export class EmbeddedQueues implements QueueEngine {
   async close(): Promise<void> {
     this.#closed = true
     for (const listener of this.#listeners) listener.closed()
+    this.#grouping.close()
+    this.#heldHeads.close()
     this.#clock.close()
     for (const queue of this.#queues.values()) {
       for (const waiter of queue.waiters.members()) waiter.reject(unavailable('it is closed'))
@@ -436,7 +477,10 @@ function serve(queue: Queue): void {
   for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
     try {
       const leases = queue.take(waiter.options)
-      if (leases.length === 0) return
+      if (leases.length === 0) {
+        if (queue.searching) setImmediate(() => serve(queue))
+        return
+      }
       waiter.resolve(queue.deliver(leases))
     } catch (error) {
       waiter.reject(error)

@@ -1,15 +1,46 @@
+import { groupOf } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import type { LiveChannel } from '../channel-registry.ts'
 import { DELAYED, EXPIRY } from '../store/damage.ts'
 import type { QueuedMessage, ReadRow } from '../store/message-rows.ts'
-import { CHANNEL, KEY, READ_COLUMNS, readMessage, SEQUENCE } from '../store/message-rows.ts'
+import { CHANNEL, KEY, parseTags, READ_COLUMNS, readMessage, SEQUENCE } from '../store/message-rows.ts'
+import { GROUPS_COMPLETE } from '../store/schema.ts'
 import type { Store } from '../store/store.ts'
 
 /** The maximum size of a body that is read with its page, in bytes; larger ones are read at delivery. */
 export const SMALL_BYTES = 16 * 1024
 
 const SMALL_BODY = `CASE WHEN size <= ${SMALL_BYTES} THEN body END`
+
+/** The first message of a group. */
+export type GroupRow = readonly [group: string, sequence: number]
+
+interface GroupStatements {
+  readonly first: Database.Statement<[number, number], GroupRow>
+  readonly next: Database.Statement<[number, string, number], GroupRow>
+  readonly within: Database.Statement<[number, string, number, number], readonly [sequence: number]>
+  readonly tags: Database.Statement<[number, number], readonly [tags: string]>
+}
+
+/** Only for stores with the tables of groups. */
+function prepareGroups(connection: Database.Database): GroupStatements {
+  const groups = 'SELECT grp, sequence FROM queue_groups WHERE channel = ?'
+  const first = 'AND sequence <= ? ORDER BY grp, sequence LIMIT 1'
+  return {
+    first: connection.prepare<[number, number], GroupRow>(`${groups} ${first}`).raw(),
+    next: connection.prepare<[number, string, number], GroupRow>(`${groups} AND grp > ? ${first}`).raw(),
+    within: connection
+      .prepare<[number, string, number, number], readonly [sequence: number]>(
+        `SELECT sequence FROM queue_groups
+         WHERE channel = ? AND grp = ? AND sequence > ? AND sequence <= ? ORDER BY sequence LIMIT 1`,
+      )
+      .raw(),
+    tags: connection
+      .prepare<[number, number], readonly [tags: string]>(`SELECT tags FROM queue_messages WHERE key = ${KEY}`)
+      .raw(),
+  }
+}
 
 type TimeRow = readonly [sequence: number, timestamp: number, expiresAt: number]
 
@@ -51,10 +82,12 @@ function prepare(connection: Database.Database): Statements {
 export class QueueReader {
   readonly #store: Store
   readonly #prepared: () => Statements
+  readonly #groups: () => GroupStatements
 
   constructor(store: Store) {
     this.#store = store
     this.#prepared = store.statements(prepare)
+    this.#groups = store.statements(prepareGroups)
   }
 
   /**
@@ -81,6 +114,38 @@ export class QueueReader {
       const row = this.#prepared().one.get(channelId, sequence)
       return row && readMessage(row, channel)
     })
+  }
+
+  /** Returns the first group after another one, or the first of all, in the order of their UTF-8 bytes. */
+  nextGroup({ id, name, lastSequence }: LiveChannel, after: string | undefined): GroupRow | undefined {
+    return this.#store.reading('queues', name, () => {
+      const { first, next } = this.#groups()
+      return after === undefined ? first.get(id, lastSequence) : next.get(id, after, lastSequence)
+    })
+  }
+
+  /** Returns the sequence of a group's first message after a sequence. */
+  nextOfGroup({ id, name, lastSequence }: LiveChannel, group: string, after: number): number | undefined {
+    return this.#store.reading('queues', name, () => this.#groups().within.get(id, group, after, lastSequence)?.[0])
+  }
+
+  /** Returns the group of a stored message; undefined if the message does not exist. */
+  groupOfMessage({ id, name }: LiveChannel, sequence: number): string | undefined {
+    return this.#store.reading('queues', name, () => {
+      const row = this.#groups().tags.get(id, sequence)
+      return row && groupOf(parseTags(row[0]))
+    })
+  }
+
+  /** Returns the ids of the queues with groups on disk: `true` if each message has its group. */
+  groupedQueues(): Map<number, boolean> {
+    const { reader } = this.#store
+    const table = reader.prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'grouped_queues'")
+    if (!table.get()) return new Map()
+    const rows = reader.prepare<[], { id: number; complete: number }>(
+      `SELECT channel AS id, state = ${GROUPS_COMPLETE} AS complete FROM grouped_queues`,
+    )
+    return new Map(rows.all().map(({ id, complete }) => [id, complete === 1]))
   }
 
   exists(channelId: number, channel: string, sequence: number): boolean {

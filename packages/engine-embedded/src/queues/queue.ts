@@ -1,10 +1,19 @@
-import type { QueueDelivery, QueueMessage, ReceiveOptions } from '@signalbox/broker-core/engine'
-import type { SettingsTable } from '@signalbox/broker-core/engine'
-import { expiryOf, maxAgeMsOf, ResultSize } from '@signalbox/broker-core/engine'
+import type {
+  GroupSettings,
+  QueueDelivery,
+  QueueMessage,
+  ReceiveOptions,
+  SettingsTable,
+  Tags,
+} from '@signalbox/broker-core/engine'
+import { expiryOf, groupOf, maxAgeMsOf, ResultSize } from '@signalbox/broker-core/engine'
 import { NumberMap, OrderedSet } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from '../channel-registry.ts'
 import type { QueuedMessage } from '../store/message-rows.ts'
+import { GroupWindow } from './group-window.ts'
+import type { HeldHeads } from './held-heads.ts'
+import { MAX_BACKING_OFF } from './held-heads.ts'
 import type { Lease, Leases } from './leases.ts'
 import type { QueueReader } from './queue-reader.ts'
 import { SMALL_BYTES } from './queue-reader.ts'
@@ -28,7 +37,10 @@ interface QueueContext {
   readonly reader: QueueReader
   readonly leases: Leases<Queue>
   readonly settings: SettingsTable
+  readonly heldHeads: HeldHeads
   readonly now: () => number
+  /** Returns whether each message of the queue has its group on disk. */
+  indexed(channel: LiveChannel): boolean
   /** Reports that messages are not leased any more. */
   leaseEnded(queue: Queue): void
   /** Removes messages that were found past their expiry. */
@@ -47,8 +59,14 @@ export class Queue {
   readonly name: string
   readonly #context: QueueContext
   readonly #window = new Window()
+  /** The next groups instead of the window; undefined if the queue has no groups. */
+  #groups: GroupWindow | undefined
+  /** `true` if the last call of {@link take} did not read all groups. */
+  searching = false
   /** Messages that are leased or being settled: on disk, but not deliverable. */
   readonly #held = new NumberMap<QueuedMessage>()
+  /** Those of the held messages that are not leased, but wait for the end of a backoff. */
+  readonly #backingOff = new NumberMap<QueuedMessage>()
   readonly waiters = new OrderedSet<Waiter>()
   #pagedTo = 0
   #complete = false
@@ -78,12 +96,22 @@ export class Queue {
     return maxAgeMsOf(this.#context.settings, this.name)
   }
 
+  /** `true` if messages are delivered by groups, so that the end of a lease may make another message deliverable. */
+  get grouped(): boolean {
+    return this.#groups !== undefined
+  }
+
   heldSequences(): number[] {
     return this.#held.keys()
   }
 
   get heldCount(): number {
     return this.#held.size
+  }
+
+  /** The number of leased messages, those that are being settled included. */
+  get leasedCount(): number {
+    return this.#held.size - this.#backingOff.size
   }
 
   isHeld(sequence: number): boolean {
@@ -107,19 +135,23 @@ export class Queue {
     if (!channel || this.#paused > 0) return []
     const leases: Lease<Queue>[] = []
     const expired: number[] = []
+    const { settings } = this.#context
+    const groups = settings.active ? settings.of('queues', this.name).groups : undefined
     try {
-      this.#takeInto(leases, expired, channel, options)
+      if (groups) this.#takeFromGroups(leases, expired, channel, options, groups)
+      else this.#takeInto(leases, expired, channel, options)
     } catch (error) {
       // If the disk cannot be read further, return the messages that are leased already.
       if (leases.length === 0) throw error
     } finally {
-      if (leases.length > 0) this.#context.registry.setInFlight(channel, this.#held.size)
+      if (leases.length > 0) this.#countHeld()
       if (expired.length > 0) this.#context.expire(this, expired)
     }
     return leases
   }
 
   #takeInto(leases: Lease<Queue>[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
+    if (this.#groups) this.#ungroup()
     const { maxMessages, leaseMs, clientId } = options
     const now = this.#context.now()
     const { maxAgeMs } = this
@@ -143,6 +175,55 @@ export class Queue {
       this.#held.set(entry.sequence, entry)
       leases.push(this.#context.leases.grant(this, entry, clientId, leaseMs))
     }
+  }
+
+  #takeFromGroups(
+    leases: Lease<Queue>[],
+    expired: number[],
+    channel: LiveChannel,
+    options: ReceiveOptions,
+    settings: GroupSettings,
+  ): void {
+    this.searching = false
+    if (!this.#context.indexed(channel) || this.#backingOff.size >= MAX_BACKING_OFF) return
+    const groups = (this.#groups ??= this.#group(channel))
+    const now = this.#context.now()
+    const result = new ResultSize(options)
+    while (leases.length < options.maxMessages) {
+      const next = groups.next(channel, settings)
+      if (!next) {
+        this.searching = groups.searching
+        return
+      }
+      const entry = this.#context.reader.one(channel.id, this.name, next.sequence)
+      if (!entry?.message || isExpired(entry, now, this.maxAgeMs)) {
+        groups.leave(next.group, next.sequence)
+        expired.push(next.sequence)
+        continue
+      }
+      if (!result.add(entry.message, entry.size)) return
+      entry.receiveCount++
+      this.#held.set(entry.sequence, entry)
+      groups.delivered(next.group, next.sequence)
+      leases.push(this.#context.leases.grant(this, entry, options.clientId, options.leaseMs))
+    }
+  }
+
+  /** Begins to deliver by groups, which the messages that are held already have too. */
+  #group(channel: LiveChannel): GroupWindow {
+    const groups = new GroupWindow(this.#context.reader)
+    for (const { sequence, message } of this.#held.values()) {
+      const group = message ? groupOf(message.tags) : this.#context.reader.groupOfMessage(channel, sequence)
+      if (group !== undefined) groups.hold(group, sequence)
+    }
+    this.forgetWindow()
+    return groups
+  }
+
+  #ungroup(): void {
+    this.#groups = undefined
+    this.searching = false
+    this.forgetWindow()
   }
 
   /** Returns the deliveries of new leases, and counts them as delivered. */
@@ -191,7 +272,7 @@ export class Queue {
 
   /** Returns the first `count` deliverable messages if they are in memory; undefined if they must be read from disk. */
   inMemory(count: number, now: number): QueueMessage[] | undefined {
-    if (this.#paused > 0) return undefined
+    if (this.#paused > 0 || this.#groups) return undefined
     const { maxAgeMs } = this
     const messages: QueueMessage[] = []
     for (const entry of this.#window) {
@@ -205,11 +286,31 @@ export class Queue {
 
   // ── Putting messages in ──
 
-  /** Adds a message that was stored, became due, or came from another queue. */
-  arrived(entry: QueuedMessage): void {
+  /**
+   * Adds a message that was stored, became due, or came from another queue.
+   * @param tags The message's tags; undefined if they must be read from disk
+   */
+  arrived(entry: QueuedMessage, tags?: Tags): void {
     if (this.#held.has(entry.sequence) || this.#paused > 0) return
-    if (this.cold && entry.sequence > this.#pagedTo) this.#complete = false
+    if (this.#groups) this.#arrivedInGroup(this.#groups, entry.sequence, tags)
+    else if (this.cold && entry.sequence > this.#pagedTo) this.#complete = false
     else this.#place(entry)
+  }
+
+  #arrivedInGroup(groups: GroupWindow, sequence: number, tags: Tags | undefined): void {
+    const group = tags ? groupOf(tags) : this.#storedGroup(sequence)
+    if (group === undefined) groups.forget()
+    else groups.arrived(group, sequence)
+  }
+
+  /** Returns the group of a message on disk; undefined if it cannot be read. */
+  #storedGroup(sequence: number): string | undefined {
+    try {
+      return this.channel && this.#context.reader.groupOfMessage(this.channel, sequence)
+    } catch {
+      // The damage was recorded.
+      return undefined
+    }
   }
 
   #place(entry: QueuedMessage): void {
@@ -228,26 +329,60 @@ export class Queue {
   returnHeld(entries: readonly QueuedMessage[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
-      if (this.#paused === 0) this.#place(entry)
+      if (this.#groups) this.#groups.returned(entry.sequence)
+      else if (this.#paused === 0) this.#place(entry)
     }
     this.#countHeld()
   }
 
+  /**
+   * Returns whether a held message must stay at its position while it backs off: it has a group, whose next messages
+   * must not overtake it.
+   */
+  keepsOrder({ sequence }: QueuedMessage): boolean {
+    const { mode } = this.#context.settings.of('queues', this.name).groups ?? {}
+    return mode === 'ordered' && (this.#groups?.groupOf(sequence) ?? '') !== ''
+  }
+
+  /**
+   * Keeps held messages, whose leases have ended, at their positions until a time in ms since the epoch. Call it instead
+   * of {@link returnHeld}.
+   */
+  backOff(entries: readonly QueuedMessage[], dueAt: number): void {
+    const held = entries.filter((entry) => this.holds(entry))
+    for (const entry of held) this.#backingOff.set(entry.sequence, entry)
+    this.#countHeld()
+    this.#context.heldHeads.add(this, held, dueAt)
+  }
+
+  /** Ends the backoff of messages; returns those that still exist, to be returned. */
+  endBackOff(entries: readonly QueuedMessage[]): QueuedMessage[] {
+    return entries.filter((entry) => {
+      const exists = this.#backingOff.get(entry.sequence) === entry
+      return exists && this.#backingOff.delete(entry.sequence)
+    })
+  }
+
   /** Removes held messages that left this queue. */
   removeHeld(sequences: Iterable<number>): void {
-    for (const sequence of sequences) this.#held.delete(sequence)
+    for (const sequence of sequences) {
+      this.#held.delete(sequence)
+      this.#backingOff.delete(sequence)
+      this.#groups?.removed(sequence)
+    }
     this.#countHeld()
   }
 
   #countHeld(): void {
     const channel = this.channel
-    if (channel) this.#context.registry.setInFlight(channel, this.#held.size)
+    if (channel) this.#context.registry.setHeld(channel, this.#held.size, this.#backingOff.size)
     this.#context.leaseEnded(this)
   }
 
   /** Removes a message from the window because it was removed from disk, or is about to be. */
   withdraw(sequence: number): void {
-    this.#window.remove(sequence)
+    if (this.#groups) this.#groups.leave(this.#storedGroup(sequence) ?? '', sequence)
+    else this.#window.remove(sequence)
   }
 
   /** Stops deliveries until {@link resume}, because messages of the window may be removed. */
@@ -266,11 +401,14 @@ export class Queue {
     this.#window.clear()
     this.#pagedTo = 0
     this.#complete = false
+    this.#groups?.forget()
   }
 
   /** Resets the queue after its channel was deleted. */
   reset(): void {
     this.#held.clear()
+    this.#backingOff.clear()
+    this.#groups = undefined
     this.forgetWindow()
     this.#context.leaseEnded(this)
   }

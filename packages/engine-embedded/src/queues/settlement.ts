@@ -164,7 +164,10 @@ export class LeaseSettlement {
         'settle',
         { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences },
         0,
-        () => queue.removeHeld(sequences),
+        () => {
+          queue.removeHeld(sequences)
+          if (queue.grouped) this.#context.serve(queue)
+        },
       ),
     )
   }
@@ -172,7 +175,7 @@ export class LeaseSettlement {
   #release(queue: Queue, leases: readonly Lease<Queue>[], options?: NackOptions): Promise<void> {
     const { registry, store } = this.#context
     const now = this.#context.now()
-    const ends = leases.map(({ entry }) => ({ entry, release: this.#releaseOf(queue, entry, now, options) }))
+    const ends = leases.map(({ entry }) => this.#endOf(queue, entry, now, options))
     const releases = ends.map(({ release }) => release)
     return this.#restoring(leases, () =>
       store.submit(
@@ -180,20 +183,28 @@ export class LeaseSettlement {
         { kind: 'release', channel: queue.name, channelId: queue.channel?.id ?? 0, now, releases },
         0,
         ({ moved }) => {
-          const staying = ends.filter(({ release }) => isStaying(release))
+          const returned = ends.filter(({ release, heldUntil }) => isStaying(release) && heldUntil === 0)
           queue.removeHeld(releases.filter((release) => !isStaying(release)).map(({ sequence }) => sequence))
           this.returnHeld(
             queue,
-            staying.map(({ entry }) => entry),
+            returned.map(({ entry }) => entry),
           )
-          for (const { entry, release } of ends) {
+          for (const { entry, release, heldUntil } of ends) {
             if (release.deadLetterQueue === '' && !isExpired(entry, now, queue.maxAgeMs)) registry.sinceOpen.retried++
             if (release.dueAt > 0) this.#context.delayed(release.dueAt)
+            if (heldUntil > 0) queue.backOff([entry], heldUntil)
           }
           for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
         },
       ),
     )
+  }
+
+  /** Returns the end of a lease. The head of an ordered group waits at its position, and does not become delayed. */
+  #endOf(queue: Queue, entry: QueuedMessage, now: number, options: NackOptions | undefined): LeaseEnd {
+    const release = this.#releaseOf(queue, entry, now, options)
+    if (release.dueAt === 0 || !queue.keepsOrder(entry)) return { entry, release, heldUntil: 0 }
+    return { entry, release: { ...release, dueAt: 0 }, heldUntil: release.dueAt }
   }
 
   /**
@@ -245,7 +256,14 @@ export class LeaseSettlement {
   }
 }
 
-/** Returns whether the message is deliverable again at once. */
+interface LeaseEnd {
+  readonly entry: QueuedMessage
+  readonly release: Release
+  /** The time until which the message waits in memory, at its position, in ms since the epoch; 0 if it does not. */
+  readonly heldUntil: number
+}
+
+/** Returns whether the message stays among those that are not delayed. */
 function isStaying({ deadLetterQueue, dueAt }: Release): boolean {
   return deadLetterQueue === '' && dueAt === 0
 }

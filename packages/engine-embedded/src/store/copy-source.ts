@@ -3,7 +3,7 @@ import Database from 'better-sqlite3'
 
 import { EmbeddedEngineError } from '../errors.ts'
 import { damaged } from './prepare-store.ts'
-import { APPLICATION_ID, SCHEMA_VERSION } from './schema.ts'
+import { APPLICATION_ID, GROUPS_VERSION, isReadableVersion, SCHEMA_VERSION } from './schema.ts'
 import { isHopeless, sqliteCode } from './sqlite.ts'
 
 /**
@@ -22,10 +22,10 @@ export function openSource(data: string, lenient = false): Database.Database {
     const application = database.pragma('application_id', { simple: true })
     if (application !== APPLICATION_ID) throw damaged(data, 'it is a database, but not a Signalbox store')
     const version = database.pragma('user_version', { simple: true })
-    if (version !== SCHEMA_VERSION) {
+    if (!isReadableVersion(version)) {
       throw new EmbeddedEngineError(
         'STORE_VERSION',
-        `the store was written by another version of Signalbox: ${data} has format ${String(version)}, this program supports ${SCHEMA_VERSION}; use that version`,
+        `the store was written by another version of Signalbox: ${data} has format ${String(version)}, this program supports ${SCHEMA_VERSION} to ${GROUPS_VERSION}; use that version`,
         data,
       )
     }

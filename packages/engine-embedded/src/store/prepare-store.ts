@@ -7,7 +7,7 @@ import { EmbeddedEngineError } from '../errors.ts'
 import { Reserve } from '../writer/space.ts'
 import type { StoreFiles } from './files.ts'
 import { makeFolder, protectFiles, syncPath, touchFile } from './files.ts'
-import { APPLICATION_ID, PAGE_BYTES, SCHEMA, SCHEMA_VERSION } from './schema.ts'
+import { APPLICATION_ID, GROUPS_VERSION, isReadableVersion, PAGE_BYTES, SCHEMA, SCHEMA_VERSION } from './schema.ts'
 import { openReadConnection, sqliteCode } from './sqlite.ts'
 import { loadChannels } from './stored-channel.ts'
 
@@ -83,6 +83,9 @@ function checkReadable(files: StoreFiles): void {
     loadChannels(database)
     // If this table is unreadable, the id of a deleted channel could be used again while its rows exist.
     database.prepare('SELECT channel FROM garbage').all()
+    if (database.pragma('user_version', { simple: true }) === GROUPS_VERSION) {
+      database.prepare('SELECT * FROM grouped_queues').all()
+    }
   } catch (error) {
     if (/^SQLITE_(NOTADB|CORRUPT|ERROR)/.test(sqliteCode(error))) throw damaged(files.data, messageOf(error), error)
     throw new EmbeddedEngineError(
@@ -145,10 +148,10 @@ function checkHeader(file: string, descriptor: number): { pageSize: number; page
   }
   if (header.readUInt32BE(68) !== APPLICATION_ID) throw damaged(file, 'it is a database, but not a Signalbox store')
   const version = header.readUInt32BE(60)
-  if (version !== SCHEMA_VERSION) {
+  if (!isReadableVersion(version)) {
     throw new EmbeddedEngineError(
       'STORE_VERSION',
-      `the store was written by another version of Signalbox: ${file} has format ${version}, this program supports ${SCHEMA_VERSION}; upgrade, or choose another folder`,
+      `the store was written by another version of Signalbox: ${file} has format ${version}, this program supports ${SCHEMA_VERSION} to ${GROUPS_VERSION}; upgrade, or choose another folder`,
       file,
     )
   }

@@ -34,7 +34,7 @@ const TABLES: readonly { readonly name: MessageTable; readonly type: StoredType 
 /**
  * Copies the readable rows of a damaged store to a new store in another folder. The damaged store must not be open, and
  * is not changed. Messages that were leased are deliverable in the copy. Deduplication ids of the last two minutes are
- * not copied.
+ * not copied, nor are the groups of messages: the settings of the queues build them again.
  * @throws EmbeddedEngineError STORE_LOCKED, STORE_DAMAGED if no row can be read, STORE_VERSION, STORE_UNWRITABLE,
  * RECOVERY_UNWRITABLE; then no copy remains
  */

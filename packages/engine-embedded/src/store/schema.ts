@@ -11,8 +11,43 @@ export const APPLICATION_ID = 0x53424f58
  */
 export const PAGE_BYTES = 8_192
 
-/** The version of the schema. Increase it with every change to the tables that older code cannot read. */
+/** The version of a new store. Increase it with every change to the tables that older code cannot read. */
 export const SCHEMA_VERSION = 1
+
+/**
+ * The version of a store with {@link QUEUE_GROUPS_TABLES}. Older code would not keep them up to date, so it must refuse
+ * the store.
+ */
+export const GROUPS_VERSION = 2
+
+/** The states of a queue in `grouped_queues`: its messages get their rows, all have them, or the rows are removed. */
+export const GROUPS_BUILDING = 0
+export const GROUPS_COMPLETE = 1
+export const GROUPS_DROPPING = 2
+
+/** Returns whether this code can read a store of this version. */
+export function isReadableVersion(version: unknown): boolean {
+  return version === SCHEMA_VERSION || version === GROUPS_VERSION
+}
+
+/**
+ * The groups of deliverable and leased messages, only for the queues in `grouped_queues`. A store gets these tables, and
+ * its second version, with its first queue with groups. A message without a group has the empty one.
+ */
+export const QUEUE_GROUPS_TABLES = `
+CREATE TABLE queue_groups (
+  channel INTEGER NOT NULL,
+  grp TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  PRIMARY KEY (channel, grp, sequence)
+) WITHOUT ROWID;
+
+CREATE TABLE grouped_queues (
+  channel INTEGER PRIMARY KEY,
+  state INTEGER NOT NULL,
+  indexed_to INTEGER NOT NULL
+);
+`
 
 /**
  * The positions of durable groups: every entry up to `position` was handled. Stores from before this table get it with

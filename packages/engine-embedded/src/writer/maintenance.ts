@@ -7,6 +7,7 @@ import type { ChannelTable } from './channel-table.ts'
 import type { Deduplication } from './deduplication.ts'
 import type { EventsStoreOperations, GroupPositions } from './events-store-operations.ts'
 import type { ProbeOperationResult, SweepOperation, SweepOperationResult } from './operations.ts'
+import type { QueueGroups } from './queue-groups.ts'
 import type { SkippedChannels } from './refusals.ts'
 import { touchingPart } from './refusals.ts'
 
@@ -21,6 +22,7 @@ const PROBE = Buffer.alloc(64 * 1024)
 interface MaintainedParts {
   readonly eventsStore: EventsStoreOperations
   readonly groups: GroupPositions
+  readonly queueGroups: QueueGroups
   readonly deduplication: Deduplication
 }
 
@@ -40,7 +42,7 @@ export class Maintenance {
   constructor(
     database: Database.Database,
     channels: ChannelTable,
-    { eventsStore, groups, deduplication }: MaintainedParts,
+    { eventsStore, groups, queueGroups, deduplication }: MaintainedParts,
     skipped: SkippedChannels,
   ) {
     this.#skipped = skipped
@@ -65,6 +67,7 @@ export class Maintenance {
       ...ranges.map((statement) => (id: number) => statement.run(id, 0, id, LAST_SEQUENCE, GARBAGE_STEP).changes),
       ...byChannel.map((statement) => (id: number) => statement.run(id, GARBAGE_STEP).changes),
       (id: number) => groups.forget(id, GARBAGE_STEP),
+      (id: number) => queueGroups.forget(id, GARBAGE_STEP),
     ]
     this.#forgetGarbage = database.prepare<[number]>('DELETE FROM garbage WHERE channel = ?')
     this.#writeProbe = database.prepare<[Buffer]>('INSERT INTO probe (filling) VALUES (?)')

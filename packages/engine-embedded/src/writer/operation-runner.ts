@@ -16,6 +16,7 @@ import type {
   Operation,
   Result,
 } from './operations.ts'
+import { QueueGroups } from './queue-groups.ts'
 import { QueueOperations } from './queue-operations.ts'
 import type { SkippedChannels } from './refusals.ts'
 import type { WriterSettings } from './thread-messages.ts'
@@ -24,6 +25,7 @@ import type { WriterSettings } from './thread-messages.ts'
 export class OperationRunner {
   readonly #queues: QueueOperations
   readonly #eventsStore: EventsStoreOperations
+  readonly #queueGroups: QueueGroups
   readonly #groups: GroupPositions
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
@@ -32,16 +34,24 @@ export class OperationRunner {
   constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, skipped: SkippedChannels) {
     this.#settings.replace(settings.channelSettings)
     const deduplication = new Deduplication(database, this.#settings)
-    this.#queues = new QueueOperations(database, channels, deduplication, settings, this.#settings, skipped)
+    this.#queueGroups = new QueueGroups(database, channels)
+    this.#queues = new QueueOperations(database, channels, deduplication, {
+      groups: this.#queueGroups,
+      limits: settings,
+      settings: this.#settings,
+      skipped,
+    })
     this.#eventsStore = new EventsStoreOperations(database, channels, deduplication, settings, this.#settings, skipped)
     this.#groups = new GroupPositions(database, channels, settings)
     this.#channels = new ChannelOperations(channels, this.#eventsStore)
-    const parts = { eventsStore: this.#eventsStore, groups: this.#groups, deduplication }
+    const [eventsStore, groups, queueGroups] = [this.#eventsStore, this.#groups, this.#queueGroups]
+    const parts = { eventsStore, groups, queueGroups, deduplication }
     this.#maintenance = new Maintenance(database, channels, parts, skipped)
   }
 
   /** Returns whether the operation has nothing to write, so that a full disk need not refuse it: every start repeats it. */
   isDone(operation: Operation): boolean {
+    if (operation.kind === 'groupQueue') return this.#queueGroups.isDone(operation)
     return operation.kind === 'createChannel' && this.#channels.exists(operation)
   }
 
@@ -65,6 +75,8 @@ export class OperationRunner {
         return this.#queues.expireDelayed(operation)
       case 'purge':
         return this.#queues.purge(operation)
+      case 'groupQueue':
+        return this.#queueGroups.step(operation)
       case 'joinGroup':
         return this.#groups.join(operation)
       case 'storePositions':
@@ -85,6 +97,11 @@ export class OperationRunner {
     }
   }
 
+  /** Returns, once, that the store has a new version, which must reach the data file. */
+  takeNewVersion(): boolean {
+    return this.#queueGroups.takeNewVersion()
+  }
+
   /** Writes the collected rows of the operations. Call it before the commit. */
   flush(): void {
     this.#queues.flush()
@@ -93,6 +110,7 @@ export class OperationRunner {
   /** Drops the collected rows of the operations. Call it when their transaction is rolled back. */
   discard(): void {
     this.#queues.discard()
+    this.#queueGroups.discard()
     this.#groups.discard()
   }
 }

@@ -17,6 +17,7 @@ export type Operation =
   | PromoteOperation
   | ExpireDelayedOperation
   | PurgeOperation
+  | GroupQueueOperation
   | JoinGroupOperation
   | StorePositionsOperation
   | CreateChannelOperation
@@ -102,6 +103,18 @@ export interface PurgeOperation {
   readonly upTo: number
   readonly limit: number
   readonly except: readonly number[]
+}
+
+/**
+ * Runs one step, of up to `limit` messages, of giving a queue groups or of removing them. Repeat it until the result has
+ * no `more`.
+ */
+export interface GroupQueueOperation {
+  readonly kind: 'groupQueue'
+  readonly channel: string
+  readonly channelId: number
+  readonly grouped: boolean
+  readonly limit: number
 }
 
 /** Returns the position of a durable group; stores `start` if it has none. */
@@ -190,6 +203,7 @@ export type Result =
   | PromoteOperationResult
   | ExpireDelayedOperationResult
   | PurgeOperationResult
+  | GroupQueueOperationResult
   | JoinGroupOperationResult
   | StorePositionsOperationResult
   | CreateChannelOperationResult
@@ -255,6 +269,11 @@ export interface PurgeOperationResult {
   readonly removed: number
   /** The sequence to continue from; undefined if no message is left. */
   readonly next: number | undefined
+}
+
+export interface GroupQueueOperationResult {
+  readonly kind: 'groupQueue'
+  readonly more: boolean
 }
 
 export interface JoinGroupOperationResult {

@@ -38,6 +38,7 @@ import type {
   SettleOperation,
   SettleOperationResult,
 } from './operations.ts'
+import type { QueueGroups } from './queue-groups.ts'
 import { QueueRows } from './queue-rows.ts'
 import type { SkippedChannels } from './refusals.ts'
 import { RefusedError, touching, touchingPart } from './refusals.ts'
@@ -46,6 +47,13 @@ interface QueueLimits {
   /** The maximum number of messages in a queue; 0 means unlimited. */
   readonly queueMaxMessages: number
   readonly queueMaxBytes: number
+}
+
+interface QueueOperationsParts {
+  readonly groups: QueueGroups
+  readonly limits: QueueLimits
+  readonly settings: SettingsTable
+  readonly skipped: SkippedChannels
 }
 
 const rangeOf = (table: string): string =>
@@ -69,6 +77,7 @@ export class QueueOperations {
   readonly #limits: QueueLimits
   readonly #settings: SettingsTable
   readonly #skipped: SkippedChannels
+  readonly #groups: QueueGroups
   readonly #rows: QueueRows
   readonly #insertDelayed
   readonly #select
@@ -87,16 +96,15 @@ export class QueueOperations {
     database: Database.Database,
     channels: ChannelTable,
     deduplication: Deduplication,
-    limits: QueueLimits,
-    settings: SettingsTable,
-    skipped: SkippedChannels,
+    { groups, limits, settings, skipped }: QueueOperationsParts,
   ) {
     this.#channels = channels
     this.#deduplication = deduplication
     this.#limits = limits
     this.#settings = settings
     this.#skipped = skipped
-    this.#rows = new QueueRows(database)
+    this.#groups = groups
+    this.#rows = new QueueRows(database, groups)
     this.#insertDelayed = database.prepare(
       `INSERT INTO delayed_messages (${QUEUE_COLUMNS}, due_at) VALUES (${QUEUE_PARAMETERS}, ?)`,
     )
@@ -272,7 +280,10 @@ export class QueueOperations {
     return this.#deadLetter(channel, { sequence, ...target, reason: 'expired' }, now)
   }
 
-  #expiredTarget(channel: StoredChannel, sequence: number): Pick<Release, 'receiveCount' | 'deadLetterQueue'> | undefined {
+  #expiredTarget(
+    channel: StoredChannel,
+    sequence: number,
+  ): Pick<Release, 'receiveCount' | 'deadLetterQueue'> | undefined {
     if (!this.#settings.uses('retention')) return undefined
     const row = touching(channel, () => this.#selectExpired.get(channel.id, sequence))
     if (!row) return undefined
@@ -361,8 +372,12 @@ export class QueueOperations {
 
   #makeDeliverable(channel: StoredChannel, sequence: number): void {
     this.#channels.edit(channel)
-    touching(channel, () => this.#promote.run(channel.id, sequence))
-    channel.bytes += this.#removeDelayed(channel.id, sequence, channel)
+    const { id } = channel
+    touching(channel, () => {
+      this.#promote.run(id, sequence)
+      if (this.#groups.has(id)) this.#groups.add(id, sequence, this.#select.get(id, sequence)?.tags ?? '')
+    })
+    channel.bytes += this.#removeDelayed(id, sequence, channel)
     channel.entries++
   }
 

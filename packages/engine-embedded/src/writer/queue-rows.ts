@@ -12,6 +12,8 @@ import {
   queueValues,
 } from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
+import type { QueueGroups } from './queue-groups.ts'
+import { touching } from './refusals.ts'
 
 /** The number of rows in one `INSERT`. A row costs a quarter less than with one statement each. */
 const ROWS = 8
@@ -21,17 +23,20 @@ const ROWS = 8
  * share a statement. Call {@link flush} before any read of them and before the commit.
  */
 export class QueueRows {
+  readonly #groups: QueueGroups
   readonly #insert
   readonly #insertPlain
   readonly #insertSeveral
   readonly #delete
+  readonly #deleteGrouped
   readonly #sum
   readonly #deleteRange
   /** The values of plain rows, concatenated. */
   #values: (number | string | Uint8Array)[] = []
   #deletions = new Map<StoredChannel, number[]>()
 
-  constructor(database: Database.Database) {
+  constructor(database: Database.Database, groups: QueueGroups) {
+    this.#groups = groups
     const insert = (parameters: string, rows = 1): Database.Statement =>
       database.prepare(
         `INSERT INTO queue_messages (${QUEUE_COLUMNS}) VALUES ${Array(rows).fill(`(${parameters})`).join(', ')}`,
@@ -42,6 +47,9 @@ export class QueueRows {
     this.#delete = database.prepare<[number, number], { size: number }>(
       `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size`,
     )
+    this.#deleteGrouped = database.prepare<[number, number], { size: number; tags: string }>(
+      `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size, tags`,
+    )
     const range = `key BETWEEN ${KEY} AND ${KEY}`
     this.#sum = database.prepare<[number, number, number, number], { count: number; bytes: number | null }>(
       `SELECT count(*) AS count, sum(size) AS bytes FROM queue_messages WHERE ${range}`,
@@ -50,6 +58,7 @@ export class QueueRows {
   }
 
   insert(channelId: number, sequence: number, row: QueueRow): void {
+    if (this.#groups.has(channelId)) this.#groups.add(channelId, sequence, row.tags)
     if (!isPlain(row)) {
       this.#insert.run(channelId, sequence, ...queueValues(row))
       return
@@ -64,11 +73,19 @@ export class QueueRows {
 
   /** Deletes a row immediately and updates its channel's counters; returns false if there is none. */
   delete(channel: StoredChannel, sequence: number): boolean {
-    const row = this.#delete.get(channel.id, sequence)
+    const row = this.#groups.has(channel.id)
+      ? touching(channel, () => this.#removeGrouped(channel.id, sequence))
+      : this.#delete.get(channel.id, sequence)
     if (!row) return false
     channel.entries--
     channel.bytes -= row.size
     return true
+  }
+
+  #removeGrouped(id: number, sequence: number): { size: number } | undefined {
+    const row = this.#deleteGrouped.get(id, sequence)
+    if (row) this.#groups.remove(id, sequence, row.tags)
+    return row
   }
 
   /** Deletes a row, if it exists, with the next {@link flush}. */
@@ -109,8 +126,8 @@ export class QueueRows {
   }
 
   #deleteNeighbors(channel: StoredChannel, first: number, last: number): void {
-    if (first === last) {
-      this.delete(channel, first)
+    if (first === last || this.#groups.has(channel.id)) {
+      for (let sequence = first; sequence <= last; sequence++) this.delete(channel, sequence)
       return
     }
     const { id } = channel

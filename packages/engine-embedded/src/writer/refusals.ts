@@ -66,6 +66,7 @@ export function placeOf(operation: Operation): DamagedPlace {
     case 'expire':
     case 'release':
     case 'purge':
+    case 'groupQueue':
       return { channel: { type: 'queues', name: operation.channel } }
     case 'append':
       return { channel: { type: 'events_store', name: operation.channel } }

@@ -91,7 +91,8 @@ export function runWriter(settings: WriterSettings, closed: () => void): void {
           if (operations.some(({ kind }) => kind === 'probe')) space.probe()
           const group = groups.run(operations)
           reply(group)
-          if (group.wrote) space.afterCommit()
+          // Older programs read the version in the data file, and must refuse the store before it has groups.
+          if (group.wrote) space.afterCommit(runner.takeNewVersion())
         }
         if (closing) close()
       } catch (error) {

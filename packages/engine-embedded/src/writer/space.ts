@@ -14,7 +14,7 @@ const PROVEN_MS = 60_000
  * The operations that permanently need space. The others remove rows, or use a little WAL space that a checkpoint
  * frees.
  */
-const GROWS: ReadonlySet<OperationKind> = new Set(['send', 'append', 'createChannel', 'probe'])
+const GROWS: ReadonlySet<OperationKind> = new Set(['send', 'append', 'createChannel', 'groupQueue', 'probe'])
 
 /**
  * Handles a full disk: releases the reserve, accepts only operations that remove messages, and copies the WAL back
@@ -58,11 +58,14 @@ export class Space {
     return this.#full && GROWS.has(kind)
   }
 
-  /** Checks the space; call it after every group that wrote. */
-  afterCommit(): void {
+  /**
+   * Checks the space; call it after every group that wrote.
+   * @param copyBack Copies the WAL back now
+   */
+  afterCommit(copyBack: boolean): void {
     this.#lastCommit = performance.now()
     try {
-      this.#checkpointer.afterCommit(this.#full, () => this.#isScarce())
+      this.#checkpointer.afterCommit(this.#full || copyBack, () => this.#isScarce())
     } catch (error) {
       if (!isFull(error)) throw error
       // Acts while the contents of the WAL still fit into the space of the reserve: further commits could use up all

@@ -63,13 +63,13 @@ export class Checkpointer {
 
   /**
    * Checks the WAL; call it after every group, when its results were sent.
-   * @param full The disk is full: the WAL must not grow
+   * @param copyBack The disk is full, so that the WAL must not grow; or the data file needs the contents now
    * @param isScarce Disk space is scarce: the WAL should hardly grow
    */
-  afterCommit(full: boolean, isScarce: () => boolean): void {
+  afterCommit(copyBack: boolean, isScarce: () => boolean): void {
     if (this.#idle) this.#idle.refresh()
     else this.#idle = setTimeout(() => this.#whenIdle(), IDLE_MS).unref()
-    if (full) {
+    if (copyBack) {
       this.restart()
       return
     }
