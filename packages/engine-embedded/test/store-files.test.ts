@@ -113,7 +113,7 @@ async function spoilt(folder: Folder, pragma: string): Promise<void> {
 
 test.each([
   ['application_id = 7', 'STORE_DAMAGED', 'not a Signalbox store'],
-  ['user_version = 99', 'STORE_VERSION', 'has format 99, this program supports 1'],
+  ['user_version = 99', 'STORE_VERSION', 'has format 99, this program supports 1 to 2'],
 ])('backup - with %s nothing is copied', async (pragma, code, text) => {
   await using folder = await Folder.make()
   await spoilt(folder, pragma)

@@ -4,6 +4,7 @@ import type { ContractCase } from './contract-case.ts'
 import { counterCases } from './counters.ts'
 import { deadLetterCases } from './dead-letters.ts'
 import { deduplicationCases } from './deduplication.ts'
+import { groupCases } from './groups.ts'
 import { lifecycleCases } from './lifecycle.ts'
 import { limitCases } from './limits.ts'
 import { gateCases } from './gate.ts'
@@ -38,6 +39,7 @@ export const engineContract: readonly ContractCase[] = [
   ...deduplicationCases,
   ...limitCases,
   ...retentionCases,
+  ...groupCases,
   ...eventCases,
   ...eventsStoreCases,
   ...eventsStoreSubscriptionCases,

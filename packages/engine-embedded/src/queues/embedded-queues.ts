@@ -43,7 +43,7 @@ export class EmbeddedQueues implements QueueEngine {
   readonly #aged: AgedMessages
   readonly #reader: QueueReader
   readonly #grouping: Grouping
-  readonly #heldHeads: HeldHeads
+  readonly #heldHeads: HeldHeads<Queue>
   readonly #leases: Leases<Queue>
   readonly #settlement: LeaseSettlement
   readonly #clock: QueueClock
@@ -61,7 +61,7 @@ export class EmbeddedQueues implements QueueEngine {
     this.#reader = new QueueReader(store)
     this.#aged = new AgedMessages(this.#reader)
     this.#grouping = new Grouping(store, this.#reader, registry, settings, (name) => this.#regrouped(name))
-    this.#heldHeads = new HeldHeads(now, (queue, entries) =>
+    this.#heldHeads = new HeldHeads<Queue>(now, (queue, entries) =>
       this.#settlement.returnHeld(queue, queue.endBackOff(entries)),
     )
     this.#receivers = new WaitingReceivers(registry)

@@ -1,5 +1,4 @@
 import type { QueuedMessage } from '../store/message-rows.ts'
-import type { Queue } from './queue.ts'
 
 /** The most heads of groups that back off in one queue. At this number it delivers nothing until one is due. */
 export const MAX_BACKING_OFF = 100_000
@@ -8,29 +7,29 @@ const STEP_MS = 50
 /** The longest wait of the timer, in ms, so that a wall clock that was set forward is noticed. */
 const LONGEST_SLEEP_MS = 250
 
-interface BackingOff {
-  readonly queue: Queue
+interface BackingOff<Q> {
+  readonly queue: Q
   readonly entries: readonly QueuedMessage[]
 }
 
 /**
- * Heads of ordered groups that are delivered again after a delay. They stay at their positions, held in memory, so that
+ * Heads of ordered groups of queues `Q` that are delivered again after a delay. They stay at their positions, held in memory, so that
  * no successor is delivered before them. After a restart they are deliverable at once.
  */
-export class HeldHeads {
+export class HeldHeads<Q> {
   readonly #now: () => number
-  readonly #due: (queue: Queue, entries: readonly QueuedMessage[]) => void
-  #byTime = new Map<number, BackingOff[]>()
+  readonly #due: (queue: Q, entries: readonly QueuedMessage[]) => void
+  #byTime = new Map<number, BackingOff<Q>[]>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
 
-  constructor(now: () => number, due: (queue: Queue, entries: readonly QueuedMessage[]) => void) {
+  constructor(now: () => number, due: (queue: Q, entries: readonly QueuedMessage[]) => void) {
     this.#now = now
     this.#due = due
   }
 
   /** @param dueAt In ms since the epoch */
-  add(queue: Queue, entries: readonly QueuedMessage[], dueAt: number): void {
+  add(queue: Q, entries: readonly QueuedMessage[], dueAt: number): void {
     const at = Math.ceil(dueAt / STEP_MS) * STEP_MS
     const same = this.#byTime.get(at)
     if (same) same.push({ queue, entries })
@@ -55,8 +54,8 @@ export class HeldHeads {
 
   #endDue(): void {
     const now = this.#now()
-    const later = new Map<number, BackingOff[]>()
-    const due: BackingOff[] = []
+    const later = new Map<number, BackingOff<Q>[]>()
+    const due: BackingOff<Q>[] = []
     for (const [at, heads] of this.#byTime) {
       if (at <= now) due.push(...heads)
       else later.set(at, heads)

@@ -37,7 +37,7 @@ interface QueueContext {
   readonly reader: QueueReader
   readonly leases: Leases<Queue>
   readonly settings: SettingsTable
-  readonly heldHeads: HeldHeads
+  readonly heldHeads: HeldHeads<Queue>
   readonly now: () => number
   /** Returns whether each message of the queue has its group on disk. */
   indexed(channel: LiveChannel): boolean
