@@ -7,6 +7,7 @@ const HELP = `npm run soak -- [subject] [options]
   key-rotation           keys of tokens that rotate under load
   certificate-rotation   certificates that are replaced under load
   idle-connections       thousands of idle connections
+  groups                 the order of groups through kills, and how groups are served
   webhooks               ten thousand webhook subscriptions, and three endpoints that fail
 
 Each lists its options with --help, and exits with 1 if a check failed.
@@ -20,6 +21,7 @@ const SUBJECTS: ReadonlyMap<string, () => Promise<Main>> = new Map([
   ['key-rotation', async () => (await import('./rotation.ts')).keyRotation],
   ['certificate-rotation', async () => (await import('./rotation.ts')).certificateRotation],
   ['idle-connections', async () => (await import('./idle-connections.ts')).main],
+  ['groups', async () => (await import('./groups.ts')).main],
   ['webhooks', async () => (await import('./webhooks.ts')).main],
 ])
 

@@ -71,6 +71,14 @@ export const PARTS: readonly StressPart[] = [
       return ['soak', '--', 'webhooks', '--subscriptions', '2000', '--rounds', '1', '--seconds', round]
     },
   },
+  {
+    name: 'groups',
+    share: 2,
+    command: (seconds) => {
+      const messages = Math.ceil(seconds * 3_000)
+      return ['soak', '--', 'groups', '--messages', String(messages), '--groups', String(Math.ceil(messages / 10))]
+    },
+  },
   { name: 'idle-connections', share: 2, command: () => ['soak', '--', 'idle-connections', '--connections', '3000'] },
   { name: 'attack', share: 3, command: () => ['attack', '--', '--quick'] },
 ]

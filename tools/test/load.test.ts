@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 
+import { groupOrder, measureFair, measureOrder } from '../load/groups.ts'
 import { atFileLimit, fileLimitProblems, idleConnections } from '../load/idle-connections.ts'
 import { soak, soakProblems } from '../load/messages.ts'
 import { rotateCertificates, rotateKeys, rotationProblems } from '../load/rotation.ts'
@@ -29,6 +30,18 @@ test('soak - webhook subscriptions lose nothing while other endpoints fail', { t
   const report = await webhookSoak({ subscriptions: 10, rate: 40, rounds: 1, seconds: 1, log: () => {} })
   expect(report).toMatchObject({ published: 80, lost: 0 })
   for (const [kind, attempts] of Object.entries(report.attempts)) expect([kind, attempts > 0]).toEqual([kind, true])
+})
+
+test('soak - groups keep their order through kills, and small groups do not wait', { timeout: 180_000 }, async () => {
+  const report = await groupOrder({ messages: 6_000, groups: 500, seconds: 3, seed: 1, log: () => {} })
+  expect(report.lost).toBe(0)
+  for (const figure of ['kills', 'nacked', 'lapsed', 'redriven'] as const) expect(report[figure]).toBeGreaterThan(0)
+  const { receiveMs, peakMib, idleMib } = await measureOrder({ messages: 3_000, groups: 1_500 })
+  expect(receiveMs.length).toBeGreaterThan(0)
+  expect(peakMib - idleMib).toBeLessThan(64)
+  const { waits } = await measureFair({ messages: 2_000, groups: 100 })
+  expect(waits).toHaveLength(100)
+  expect(waits.at(-1)?.[0]).toBeLessThanOrEqual(202)
 })
 
 test('S1 - soak: keys behind a URL rotate under load without a failed request', { timeout: 60_000 }, async () => {
