@@ -43,7 +43,7 @@ import { NatsQueues } from './queues/nats-queues.ts'
 import { NatsRequests } from './requests/nats-requests.ts'
 import { ServerClock, ServerFeatures } from './servers.ts'
 import { StoredMessages } from './stored-messages.ts'
-import { MAX_DELAYED, Streams } from './streams.ts'
+import { GROUP_PARTITIONS, MAX_DELAYED, Streams } from './streams.ts'
 import { Subjects, unique } from './subjects.ts'
 
 const CAPABILITIES = {
@@ -55,6 +55,7 @@ const CAPABILITIES = {
   exactConsumerLimits: false,
   maxDelayedPerQueue: MAX_DELAYED,
   deduplicationPerMessage: false,
+  groupPartitions: GROUP_PARTITIONS,
 } as const
 
 const IDLE_MS = 60_000

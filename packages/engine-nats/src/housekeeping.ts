@@ -3,6 +3,7 @@ import type { StreamInfo } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import { ownerIn } from './channels/channel-bucket.ts'
+import type { StoredChannel } from './channels/channel-bucket.ts'
 import type { StoredChannels } from './channels/stored-channels.ts'
 import type { NatsEngineProblem } from './options.ts'
 import { failure, runInBackground } from './problems.ts'
@@ -11,12 +12,14 @@ import type { Streams } from './streams.ts'
 
 /** The time for which a stream without a channel may be one that is being created, in milliseconds. */
 const STRAY_MS = 60_000
+/** The settings that change streams and their consumers. */
+const STREAM_SETTINGS = ['groups', 'retention', 'deduplication'] as const
 /** The pause before a failed check is repeated, in milliseconds. */
 const RETRY_MS = 5_000
 
 /**
- * Adjusts streams to the settings, when a node starts and when they change, and removes streams without a channel: a node left
- * them that died while it created or deleted one.
+ * Adjusts streams to the settings, when a node starts and when they change, and removes streams without a channel: a
+ * node left them that died while it created or deleted one.
  */
 export class Housekeeping {
   readonly #streams: Streams
@@ -33,6 +36,8 @@ export class Housekeeping {
   #used = true
   #changed = false
   #adjusting = false
+  /** The groups that this node gave queues, as JSON, by incarnation. */
+  readonly #groups = new Map<string, string>()
 
   constructor(
     streams: Streams,
@@ -59,7 +64,7 @@ export class Housekeeping {
   }
 
   #settingsChanged(): void {
-    const used = this.#settings.uses('retention') || this.#settings.uses('deduplication')
+    const used = STREAM_SETTINGS.some((member) => this.#settings.uses(member))
     const isFor = used || this.#used
     this.#used = used
     if (!isFor) return
@@ -101,7 +106,10 @@ export class Housekeeping {
       const channel = this.#channels.byStream(info.config.name)
       if (channel) {
         await this.#streams.adjust(channel, info.config)
-        if (channel.type === 'queues') this.#gauges.seen(channel, info.state)
+        if (channel.type === 'queues') {
+          await this.#regroup(channel, info.state.consumer_count)
+          this.#gauges.seen(channel, info.state)
+        }
         continue
       }
       const since = this.#strays.get(info.config.name) ?? now
@@ -118,6 +126,16 @@ export class Housekeeping {
     const channel = await this.#channels.read(owner.type, owner.name)
     // An unreadable entry may have named this stream.
     return channel !== 'unreadable' && channel?.stream !== config.name
+  }
+
+  /** Gives a queue the consumers that its groups need, if those changed. */
+  async #regroup(channel: StoredChannel, consumers: number): Promise<void> {
+    // Until a node has read the settings, it does not know the groups.
+    if (!this.#settings.known) return
+    const groups = JSON.stringify(this.#streams.groupsOf(channel)) ?? ''
+    if (this.#groups.get(channel.incarnation) === groups) return
+    await this.#streams.regroup(channel, consumers)
+    this.#groups.set(channel.incarnation, groups)
   }
 
   stop(): void {

@@ -1,6 +1,6 @@
-import type { SettingsTable } from '@signalbox/broker-core/engine'
-import { deduplicationMsOf, retentionOf } from '@signalbox/broker-core/engine'
-import type { StreamConfig, StreamInfo } from '@nats-io/jetstream'
+import type { GroupSettings, SettingsTable } from '@signalbox/broker-core/engine'
+import { deduplicationMsOf, groupLimitOf, retentionOf } from '@signalbox/broker-core/engine'
+import type { ConsumerConfig, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
 
@@ -12,8 +12,18 @@ import type { Settings } from './options.ts'
 import type { ServerFeatures } from './servers.ts'
 import type { Subjects } from './subjects.ts'
 
-/** The durable consumer of a queue, which all nodes share. */
+/** The durable consumer of a queue, which all nodes share; of a queue with groups, for messages without a group. */
 export const QUEUE_CONSUMER = 'receivers'
+
+/** The partitions that the groups of a queue share, each with its own consumer. */
+export const GROUP_PARTITIONS = 16
+
+/** Returns the name of the consumer of a partition, or of the messages without one. */
+export function consumerOf(partition: number | undefined): string {
+  return partition === undefined ? QUEUE_CONSUMER : `${QUEUE_CONSUMER}-${partition}`
+}
+
+export const PARTITIONS: readonly number[] = Array.from({ length: GROUP_PARTITIONS }, (_, partition) => partition)
 
 /** The maximum number of delayed messages in one queue; {@link MAX_LEASED} limits the leases. */
 export const MAX_DELAYED = 100_000
@@ -80,7 +90,7 @@ export class Streams {
   }
 
   async #create(channel: StoredChannel): Promise<void> {
-    const { streams, consumers } = this.#connection.manager
+    const { streams } = this.#connection.manager
     await streams.add({
       name: channel.stream,
       subjects: [this.#subjects.all(channel.incarnation)],
@@ -90,15 +100,57 @@ export class Streams {
       ...this.#limits(channel),
     })
     if (channel.type !== 'queues') return
-    await consumers.add(channel.stream, {
-      durable_name: QUEUE_CONSUMER,
+    const groups = this.groupsOf(channel)
+    await this.#addConsumer(channel, undefined, groups)
+    if (groups) await this.#addPartitions(channel, groups)
+  }
+
+  /** Returns the groups of a queue in the settings of channels; undefined if it has none. */
+  groupsOf({ type, name }: StoredChannel): GroupSettings | undefined {
+    return type === 'queues' ? this.#channelSettings.of('queues', name).groups : undefined
+  }
+
+  /** Creates a consumer of a queue, or adjusts it. */
+  async #addConsumer(
+    { stream, incarnation }: StoredChannel,
+    partition: number | undefined,
+    groups: GroupSettings | undefined,
+  ): Promise<void> {
+    const limit = groups ? groupLimitOf(groups, partition === undefined ? '' : String(partition)) : Infinity
+    const filter: Partial<ConsumerConfig> = groups
+      ? { filter_subject: this.#subjects.partition(incarnation, partition) }
+      : {}
+    await this.#connection.manager.consumers.add(stream, {
+      durable_name: consumerOf(partition),
       ack_policy: AckPolicy.Explicit,
       ack_wait: this.#settings.ackWaitMs * NANOS,
       deliver_policy: DeliverPolicy.All,
-      max_ack_pending: MAX_DELAYED + MAX_LEASED,
+      max_ack_pending: Math.min(limit, MAX_DELAYED + MAX_LEASED),
       max_deliver: -1,
       max_waiting: 10_000,
+      ...filter,
     })
+  }
+
+  async #addPartitions(channel: StoredChannel, groups: GroupSettings): Promise<void> {
+    await Promise.all(PARTITIONS.map((partition) => this.#addConsumer(channel, partition, groups)))
+  }
+
+  /**
+   * Gives a queue the consumers that its groups need. The filters of consumers must not overlap at any time.
+   * @param consumers The number of its consumers
+   */
+  async regroup(channel: StoredChannel, consumers: number): Promise<void> {
+    const groups = this.groupsOf(channel)
+    if (!groups && consumers <= 1) return
+    if (!groups) {
+      const { manager } = this.#connection
+      const removed = PARTITIONS.map((partition) => manager.consumers.delete(channel.stream, consumerOf(partition)))
+      // Another node may remove them at the same time.
+      await Promise.allSettled(removed)
+    }
+    await this.#addConsumer(channel, undefined, groups)
+    if (groups) await this.#addPartitions(channel, groups)
   }
 
   /** The settings of the channel win over its options, and those over the limits of the server. */

@@ -41,17 +41,23 @@ export class Subjects {
     return `${this.prefix}.s.${incarnation}.>`
   }
 
-  /** Returns the filter for the messages of a queue that were sent without an expiry. */
-  withoutExpiry(incarnation: string): string {
-    return `${this.prefix}.s.${incarnation}.*.${grain(0)}`
+  /** Returns the filter for the messages of a partition of a queue, or for those without one, that have no expiry. */
+  withoutExpiry(incarnation: string, partition: number | undefined): string {
+    return `${this.prefix}.s.${incarnation}.${partition === undefined ? '' : `p${partition}.`}*.${grain(0)}`
   }
 
   /**
    * Returns the subject of a queue message. It contains due time and expiry, so that the server counts by
-   * them; 0 means none.
+   * them; 0 means none. With groups it also contains the partition of the message's group.
    */
-  queueMessage(incarnation: string, dueAt: number, expiresAt: number): string {
-    return `${this.prefix}.s.${incarnation}.${grain(dueAt)}.${grain(expiresAt)}`
+  queueMessage(incarnation: string, dueAt: number, expiresAt: number, partition?: number): string {
+    const start = partition === undefined ? incarnation : `${incarnation}.p${partition}`
+    return `${this.prefix}.s.${start}.${grain(dueAt)}.${grain(expiresAt)}`
+  }
+
+  /** Returns the filter for the messages of a partition of a queue, or for those without one. */
+  partition(incarnation: string, partition: number | undefined): string {
+    return `${this.prefix}.s.${incarnation}.${partition === undefined ? '' : `p${partition}.`}*.*`
   }
 
   /**
@@ -130,6 +136,12 @@ function patternToken(token: string): string {
 
 function grain(time: number): string {
   return Math.ceil(time / TIME_GRAIN_MS).toString(36)
+}
+
+/** Parses the partition from the subject of a queue message; undefined if it has none. */
+export function partitionOf(subject: string): number | undefined {
+  const [, partition] = /^p(\d+)$/.exec(subject.split('.').at(-3) ?? '') ?? []
+  return partition === undefined ? undefined : Number(partition)
 }
 
 /**

@@ -9,8 +9,8 @@ import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { reportFailure } from '../problems.ts'
 import type { StoredMessage } from '../stored-messages.ts'
-import { QUEUE_CONSUMER } from '../streams.ts'
-import { TIME_GRAIN_MS, timesOf } from '../subjects.ts'
+import { consumerOf, PARTITIONS } from '../streams.ts'
+import { partitionOf, TIME_GRAIN_MS, timesOf } from '../subjects.ts'
 
 interface QueueCounts {
   /** Without expired messages. */
@@ -139,13 +139,13 @@ export class QueueGauges {
     const agesAt = maxAgeMs === 0 || messages === 0 ? Infinity : Date.parse(firstAt) + maxAgeMs
     let removed = 0
     if (expired.length > 0 || agesAt <= Date.now()) {
-      const delivered = (await connection.call(() => manager.consumers.info(channel.stream, QUEUE_CONSUMER))).delivered
       const leased = await this.#isLeased(channel)
-      const after = leased ? delivered.stream_seq : 0
-      for (const subject of expired) removed += (await this.#sweepSubject(channel, subject, after)).removed
-      if (agesAt <= Date.now()) {
-        const filter = subjects.withoutExpiry(channel.incarnation)
-        const { removed: aged, firstKept } = await this.#sweepSubject(channel, filter, after, maxAgeMs)
+      const after = async (subject: string): Promise<number> => (leased ? this.#lastDelivered(channel, subject) : 0)
+      for (const subject of expired) {
+        removed += (await this.#sweepSubject(channel, subject, await after(subject))).removed
+      }
+      for (const filter of agesAt <= Date.now() ? this.#withoutExpiry(channel) : []) {
+        const { removed: aged, firstKept } = await this.#sweepSubject(channel, filter, await after(filter), maxAgeMs)
         removed += aged
         next = Math.min(next, firstKept + maxAgeMs)
       }
@@ -155,6 +155,21 @@ export class QueueGauges {
     }
     if (next < Infinity) this.#sweepAt(channel, next)
     return removed
+  }
+
+  /** Returns the filters for the messages that were sent without an expiry, one for each consumer of the queue. */
+  #withoutExpiry({ incarnation, name }: StoredChannel): readonly string[] {
+    const { channelSettings, subjects } = this.#parts
+    const partitions = channelSettings.of('queues', name).groups ? PARTITIONS : []
+    return [undefined, ...partitions].map((partition) => subjects.withoutExpiry(incarnation, partition))
+  }
+
+  /** Returns the highest sequence that the consumer of a subject has delivered. */
+  async #lastDelivered({ stream }: StoredChannel, subject: string): Promise<number> {
+    const { connection } = this.#parts
+    const consumer = consumerOf(partitionOf(subject))
+    const info = await connection.call(() => connection.manager.consumers.info(stream, consumer))
+    return info.delivered.stream_seq
   }
 
   async #isLeased({ incarnation }: StoredChannel): Promise<boolean> {

@@ -3,6 +3,7 @@ import {
   BrokerError,
   decodeQueueMessage,
   encodeQueueMessage,
+  groupOf,
   isBrokerError,
   isDeadLetter,
   messageSize,
@@ -10,13 +11,14 @@ import {
   retryLimits,
   unavailable,
 } from '@signalbox/broker-core/engine'
+import { createHash } from 'node:crypto'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
 import { StreamGone } from '../publisher.ts'
-import { MAX_DELAYED } from '../streams.ts'
+import { GROUP_PARTITIONS, MAX_DELAYED } from '../streams.ts'
 import { hash } from '../subjects.ts'
 import type { QueueGauges } from './queue-gauges.ts'
 
@@ -129,7 +131,13 @@ export class QueueSender {
     let swept = false
     for (let tries = 0; tries < TRIES; tries++) {
       const channel = await this.#parts.storedChannels.ensure('queues', name)
-      const subject = this.#parts.subjects.queueMessage(channel.incarnation, record.dueAt, record.expiresAt)
+      const { dueAt, expiresAt } = record
+      const subject = this.#parts.subjects.queueMessage(
+        channel.incarnation,
+        dueAt,
+        expiresAt,
+        this.#partition(name, record),
+      )
       try {
         return { ...(await this.#publish(name, subject, payload, record, messageId)), channel }
       } catch (error) {
@@ -140,6 +148,14 @@ export class QueueSender {
       }
     }
     throw unavailable('other nodes create and delete the queue at the same time')
+  }
+
+  /** Returns the partition of a message's group; undefined if it has none, or if the queue has no groups. */
+  #partition(name: string, { message }: EncodedQueueMessage): number | undefined {
+    const { channelSettings } = this.#parts
+    if (!channelSettings.active || channelSettings.of('queues', name).groups === undefined) return undefined
+    const group = groupOf(message.tags)
+    return group === '' ? undefined : createHash('sha256').update(group).digest().readUInt8(0) % GROUP_PARTITIONS
   }
 
   async #publish(

@@ -9,6 +9,7 @@ import { QUEUE_CONSUMER } from '../streams.ts'
 import type { Delivery, Disposal } from './deliveries.ts'
 import { DeliveryAdmission, hasExpired } from './deliveries.ts'
 import type { LeaseKeeper } from './leases.ts'
+import { PartitionPulls } from './partition-pulls.ts'
 
 /** The maximum duration of one request for messages. */
 const MAX_PULL_MS = 20_000
@@ -32,6 +33,7 @@ export class Queue {
   readonly #disposal: Disposal
   readonly #admission: DeliveryAdmission
   readonly #line: WaitingLine
+  readonly #partitions: PartitionPulls
   readonly #closing = new AbortController()
 
   constructor(parts: Parts, channel: StoredChannel, keeper: LeaseKeeper, disposal: Disposal) {
@@ -44,13 +46,20 @@ export class Queue {
       (delivery) => disposal.returnUncounted(delivery),
       (work) => disposal.background(work),
     )
+    this.#partitions = new PartitionPulls({
+      request: (consumer, waitMs) => this.#pull(1, undefined, waitMs, consumer).ended,
+      offer: (delivery) => this.#line.offer(delivery),
+      closing: this.#closing.signal,
+    })
   }
 
   /** Receives messages. Resolves with undefined if the queue was deleted before any arrived. */
   async receive(options: ReceiveOptions, until: number): Promise<readonly QueueDelivery[] | undefined> {
     const receiver = new WaitingReceiver()
+    const { channelSettings } = this.#parts
+    const groups = channelSettings.active ? channelSettings.of('queues', this.channel.name).groups : undefined
     try {
-      return await this.#serve(receiver, options, until)
+      return groups ? await this.#serveGroups(receiver, options, until) : await this.#serve(receiver, options, until)
     } finally {
       this.#line.leave(receiver)
     }
@@ -89,6 +98,43 @@ export class Queue {
     }
   }
 
+  async #serveGroups(
+    receiver: WaitingReceiver,
+    options: ReceiveOptions,
+    until: number,
+  ): Promise<readonly QueueDelivery[] | undefined> {
+    const { signal } = options
+    for (;;) {
+      const kept = this.#grant(receiver, [...receiver.take(), ...this.#line.takeStash()], options)
+      if (kept.length > 0) return kept
+      this.#line.join(receiver)
+      const taken = await this.#partitions.take(options)
+      const granted = this.#grant(receiver, [...receiver.take(), ...(taken ?? [])], options)
+      if (granted.length > 0) return granted
+      signal?.throwIfAborted()
+      if (this.#closing.signal.aborted || taken === undefined) return undefined
+      if (Date.now() >= until) return []
+      await this.#arrival(receiver, signal, until)
+      await this.#reconnected(until, signal)
+    }
+  }
+
+  /** Waits for a message of any partition, the end of the wait or of the queue, or an abort. */
+  async #arrival(receiver: WaitingReceiver, signal: AbortSignal | undefined, until: number): Promise<void> {
+    const ends = [this.#closing.signal, AbortSignal.timeout(Math.min(MAX_PULL_MS, Math.max(1, until - Date.now())))]
+    const end = AbortSignal.any(signal ? [...ends, signal] : ends)
+    const stopListening = this.#partitions.listen()
+    const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>()
+    const onStop = (): void => stop(undefined)
+    end.addEventListener('abort', onStop)
+    try {
+      await Promise.race([receiver.arrival, stopped])
+    } finally {
+      end.removeEventListener('abort', onStop)
+      stopListening()
+    }
+  }
+
   /** Lets a receiver wait through a lost connection, up to its own wait time. */
   async #reconnected(until: number, signal: AbortSignal | undefined): Promise<void> {
     const { connection } = this.#parts
@@ -119,12 +165,12 @@ export class Queue {
     }
   }
 
-  #pull(batch: number, maxBytes: number | undefined, waitMs: number): Pulled {
+  #pull(batch: number, maxBytes: number | undefined, waitMs: number, consumer = QUEUE_CONSUMER): Pulled {
     const arrivals: Promise<Delivery | undefined>[] = []
     let over = false
     const bytes = maxBytes === undefined ? undefined : maxBytes + batch * OVERHEAD_BYTES
     const options = { batch, waitMs, maxBytes: bytes }
-    const pulling = this.#parts.pulls.pull(this.channel.stream, QUEUE_CONSUMER, options, (message) => {
+    const pulling = this.#parts.pulls.pull(this.channel.stream, consumer, options, (message) => {
       arrivals.push(Promise.resolve(this.#admission.admit(message)))
       if (over) offerRest()
     })

@@ -19,7 +19,8 @@ import { jsonOf } from '../json.ts'
 import type { Parts } from '../parts.ts'
 import { failure, runInBackground } from '../problems.ts'
 import { ackSubject } from '../pulls.ts'
-import { QUEUE_CONSUMER } from '../streams.ts'
+import { consumerOf } from '../streams.ts'
+import { partitionOf } from '../subjects.ts'
 import type { Disposal } from './deliveries.ts'
 import { receivedMessageOf } from './deliveries.ts'
 import type { Lease, LeaseKeeper, Leases, Receipt, Receipts } from './leases.ts'
@@ -321,7 +322,7 @@ export class ReceiptSettler {
         record,
         sequence,
         delivery,
-        ackSubject: ackSubject(channel.stream, QUEUE_CONSUMER, sequence, delivery),
+        ackSubject: ackSubject(channel.stream, consumerOf(partitionOf(message.subject)), sequence, delivery),
         timestamp: message.timestamp,
         receiveCount,
         uncounted: 0,
