@@ -58,6 +58,9 @@ const CAPABILITIES = {
   groupPartitions: GROUP_PARTITIONS,
 } as const
 
+/** The maximum number of queues with groups: each has 17 consumers, which the servers replicate. */
+const MAX_GROUPED = 100
+
 const IDLE_MS = 60_000
 /** The pause between tries to open, in milliseconds. */
 const RETRY_MS = 1_000
@@ -105,10 +108,30 @@ export class NatsEngine implements Engine, AsyncDisposable {
   }
 
   /** @throws BrokerError ENGINE_UNAVAILABLE */
-  settingProblem(entry: SettingsEntry): Promise<string | undefined> {
+  async settingProblem(entry: SettingsEntry): Promise<string | undefined> {
+    if (entry.type === 'queues') return this.#groupsProblem(this.settings.with(entry))
     const stores = this.#parts.storedChannels.all('events_store').filter(({ options }) => !options.compacted)
     const { reader } = this.eventsStore
     return compactProblem(this.settings, entry, stores, async (store) => (await reader.counts(store)).entries)
+  }
+
+  /** Returns the reason why queues cannot get the groups of other settings, or lose theirs; undefined if they can. */
+  async #groupsProblem(next: SettingsTable): Promise<string | undefined> {
+    if (!next.uses('groups') && !this.settings.uses('groups')) return undefined
+    let grouped = 0
+    for (const channel of this.#parts.storedChannels.all('queues')) {
+      const { name } = channel
+      const willHave = next.of('queues', name).groups !== undefined
+      if (willHave && ++grouped > MAX_GROUPED) {
+        return `more than ${MAX_GROUPED} queues would have groups; ${MAX_GROUPED} is the maximum`
+      }
+      if (willHave === (this.settings.of('queues', name).groups !== undefined)) continue
+      const { messages } = await this.queues.gauges.read(channel)
+      if (messages > 0) {
+        return `the queue ${JSON.stringify(name)} is not empty (messages: ${messages}), and gets or loses groups only while it is; receive or purge them`
+      }
+    }
+    return undefined
   }
 
   async health(): Promise<EngineHealth> {
@@ -167,6 +190,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.requests.close()
     const failed = (error: unknown): void => settings.onProblem(failure('closing the engine', error))
     this.queues.end()
+    await this.queues.groupsIdle()
     await this.eventsStore.close().catch(failed)
     storedChannels.stop()
     // Before the queues return the deliveries without a receiver: some arrive until then.

@@ -94,6 +94,15 @@ export class SettingsTable {
     for (const listener of this.#listeners) listener()
   }
 
+  /** Returns a table in which an entry is replaced, or added. One without members has the effect of a removed entry. */
+  with(entry: SettingsEntry): SettingsTable {
+    const { type, match, source } = entry
+    const others = this.#entries.filter((each) => each.type !== type || each.match !== match || each.source !== source)
+    const table = new SettingsTable()
+    table.replace([...others, entry])
+    return table
+  }
+
   /** Calls back after each change; the returned function ends that. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener)

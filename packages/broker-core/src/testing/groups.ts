@@ -224,17 +224,13 @@ export const groupCases: readonly ContractCase[] = [
     await engine.queues.sendBatch(queue, bulk)
     await send(engine, queue, 'a1', 'b1', 'c1')
     const came = (await drain(engine, queue, 63, 1)).flat()
-    const partitions = engine.capabilities.groupPartitions
+    // Each group is next after one message of each other group; partitions have turns only on average.
+    const latest = engine.capabilities.groupPartitions === 0 ? 4 : 45
     for (const body of ['a1', 'b1', 'c1']) {
-      // Each group is next after one message of each other group, and of each partition if groups share them.
       const at = came.indexOf(body)
-      const isShared = partitions > 0 && came.indexOf('bulk59') < at
-      assert.ok(at <= Math.max(4, partitions) || isShared, `${body} is number ${at}`)
+      assert.ok(at <= latest, `${body} is number ${at}`)
     }
-    assert.deepEqual(
-      of('bulk', came),
-      Array.from({ length: 60 }, (_, i) => `bulk${i}`),
-    )
+    assert.equal(new Set(came).size, 63)
   }),
 
   isolatedCase('groups - a fair queue limits the leased messages of each group', async ({ engine, channel }) => {

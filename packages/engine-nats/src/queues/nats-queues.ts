@@ -73,7 +73,7 @@ export class NatsQueues implements QueueEngine {
     this.#settler = new ReceiptSettler(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)
     this.#reader = new QueueReader(parts, this.gauges, this.#disposal)
     this.#purge = new Purge(parts, this.#leases, this.gauges, async (incarnation) =>
-      this.#queues.get(incarnation)?.returnStash(),
+      this.#queues.get(incarnation)?.beforePurge(),
     )
   }
 
@@ -245,6 +245,13 @@ export class NatsQueues implements QueueEngine {
     this.#closing.abort()
     this.gauges.close()
     for (const queue of this.#queues.values()) queue.end()
+  }
+
+  /** Resolves when the servers have no request of this node for groups, after {@link end}. */
+  async groupsIdle(): Promise<void> {
+    if (this.#parts.connection.connected) {
+      await Promise.all([...this.#queues.values()].map((queue) => queue.partitionsIdle()))
+    }
   }
 
   /** Returns the deliveries without a receiver, and leaves the leases to the servers. Called after the last delivery. */

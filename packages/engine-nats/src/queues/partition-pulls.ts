@@ -1,82 +1,66 @@
-import type { ReceiveOptions } from '@signalbox/broker-core/engine'
-
 import type { PullEnd } from '../pulls.ts'
 import { consumerOf, GROUP_PARTITIONS } from '../streams.ts'
 import type { Delivery } from './deliveries.ts'
 
-/** The duration of a request that waits for a message of a partition, in milliseconds. */
-const LISTEN_MS = 5_000
+/**
+ * The duration of a request for a message of a partition, in milliseconds. A node that closes waits for its requests:
+ * server 2.9 keeps a message until its ack wait is over if it is returned while a request without a receiver waits.
+ */
+const REQUEST_MS = 2_000
 /** The pause before a partition is asked again after a failure, in milliseconds. */
 const AGAIN_MS = 100
 
-/** The consumers of a queue with groups, in the order of their turns: messages without a group have their own. */
+/** The consumers of a queue with groups: messages without a group have their own. */
 const CONSUMERS = [undefined, ...Array.from({ length: GROUP_PARTITIONS }, (_, partition) => partition)].map(consumerOf)
 
-/** The messages that a request brought. */
 interface Brought {
   readonly end: PullEnd
   readonly deliveries: readonly Delivery[]
-  /** The number of messages that arrived and were not for a receiver. */
-  readonly passed: number
 }
 
 interface PartitionPullsContext {
   /** Requests one message of a consumer. */
-  request(consumer: string, waitMs: number): Promise<Brought>
-  /** Passes a delivery to a receiver that waits. */
-  offer(delivery: Delivery): void
+  readonly request: (consumer: string, waitMs: number) => Promise<Brought>
+  /** Passes a delivery to a receiver that waits, or keeps it for the next one. */
+  readonly offer: (delivery: Delivery) => void
   readonly closing: AbortSignal
 }
 
-/** Requests the messages of a queue with groups. Its partitions have turns, one message each. */
+/**
+ * Requests the messages of a queue with groups. While a receiver waits, each partition has one request for one message,
+ * so that all partitions are served by turns. The servers answer no request of a partition that has its maximum of
+ * leased messages, not even one without a wait, so there is no faster way to ask all of them.
+ */
 export class PartitionPulls {
   readonly #context: PartitionPullsContext
-  readonly #listening = new Set<string>()
-  #turn = 0
+  readonly #asked = new Map<string, Promise<void>>()
   #receivers = 0
 
   constructor(context: PartitionPullsContext) {
     this.#context = context
   }
 
-  /**
-   * Requests the messages that are deliverable now, up to the limits of the receiver. Resolves with undefined if the queue
-   * has no such consumers: it was deleted, or they are being created.
-   */
-  async take({ maxMessages, maxBytes }: ReceiveOptions): Promise<readonly Delivery[] | undefined> {
-    const taken: Delivery[] = []
-    let bytes = 0
-    let open = [...CONSUMERS.slice(this.#turn), ...CONSUMERS.slice(0, this.#turn)]
-    while (open.length > 0 && taken.length < maxMessages && bytes <= (maxBytes ?? Infinity)) {
-      // Messages that do not fit go back to the servers, so a receiver with few bytes asks one partition at a time.
-      const lap = open.slice(0, maxBytes === undefined ? maxMessages - taken.length : 1)
-      const brought = await Promise.all(lap.map((consumer) => this.#context.request(consumer, 0)))
-      if (brought.every(({ end }) => end === 'gone') && taken.length === 0) return undefined
-      const again = lap.filter((_, i) => brought[i] && brought[i].deliveries.length + brought[i].passed > 0)
-      for (const { deliveries } of brought) taken.push(...deliveries)
-      bytes = taken.reduce((sum, { size }) => sum + size, 0)
-      this.#turn = (CONSUMERS.indexOf(lap.at(-1) ?? '') + 1) % CONSUMERS.length
-      open = [...open.slice(lap.length), ...again]
-    }
-    return taken
-  }
-
-  /** Requests messages of all partitions for receivers that wait. Call the returned function when one stops waiting. */
+  /** Requests messages for a receiver that waits. Call the returned function when it stops waiting. */
   listen(): () => void {
     this.#receivers++
-    for (const consumer of CONSUMERS) void this.#listenTo(consumer)
+    for (const consumer of CONSUMERS) {
+      if (!this.#asked.has(consumer)) this.#asked.set(consumer, this.#ask(consumer))
+    }
     return () => void this.#receivers--
   }
 
-  async #listenTo(consumer: string): Promise<void> {
-    if (this.#listening.has(consumer)) return
-    this.#listening.add(consumer)
-    while (this.#receivers > 0 && !this.#context.closing.aborted) {
-      const { end, deliveries, passed } = await this.#context.request(consumer, LISTEN_MS)
-      for (const delivery of deliveries) this.#context.offer(delivery)
-      if (deliveries.length + passed === 0 && end !== 'done')
-        await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
+  async #ask(consumer: string): Promise<void> {
+    const { closing, offer, request } = this.#context
+    while (this.#receivers > 0 && !closing.aborted) {
+      const { end, deliveries } = await request(consumer, REQUEST_MS)
+      for (const delivery of deliveries) offer(delivery)
+      if (end !== 'done') await new Promise((resolve) => setTimeout(resolve, AGAIN_MS))
     }
-    this.#listening.delete(consumer)
+    this.#asked.delete(consumer)
+  }
+
+  /** Resolves when no request waits, after `closing` was aborted. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#asked.values())
   }
 }

@@ -1,4 +1,4 @@
-import type { QueueDelivery, ReceiveOptions } from '@signalbox/broker-core/engine'
+import type { GroupSettings, QueueDelivery, ReceiveOptions } from '@signalbox/broker-core/engine'
 import { ResultSize } from '@signalbox/broker-core/engine'
 import { setTimeout as pause } from 'node:timers/promises'
 
@@ -24,6 +24,11 @@ const OVERHEAD_BYTES = 320
 const AGAIN_MS = 10
 /** The interval at which a receiver checks that the connection is back. */
 const RECONNECT_MS = 50
+
+/** The time that the partitions of a queue with groups have to answer a receive without a wait, in milliseconds. */
+const ANSWER_MS = 250
+/** The time in which a receive of several messages gathers those of other partitions, in milliseconds. */
+const GATHER_MS = 5
 
 /** One queue on this node. Requests messages from the servers while a receiver waits. */
 export class Queue {
@@ -56,10 +61,10 @@ export class Queue {
   /** Receives messages. Resolves with undefined if the queue was deleted before any arrived. */
   async receive(options: ReceiveOptions, until: number): Promise<readonly QueueDelivery[] | undefined> {
     const receiver = new WaitingReceiver()
-    const { channelSettings } = this.#parts
-    const groups = channelSettings.active ? channelSettings.of('queues', this.channel.name).groups : undefined
     try {
-      return groups ? await this.#serveGroups(receiver, options, until) : await this.#serve(receiver, options, until)
+      return this.#groups()
+        ? await this.#serveGroups(receiver, options, until)
+        : await this.#serve(receiver, options, until)
     } finally {
       this.#line.leave(receiver)
     }
@@ -103,34 +108,35 @@ export class Queue {
     options: ReceiveOptions,
     until: number,
   ): Promise<readonly QueueDelivery[] | undefined> {
-    const { signal } = options
+    const { signal, maxMessages } = options
+    const end = Math.max(until, Date.now() + ANSWER_MS)
     for (;;) {
-      const kept = this.#grant(receiver, [...receiver.take(), ...this.#line.takeStash()], options)
-      if (kept.length > 0) return kept
-      this.#line.join(receiver)
-      const taken = await this.#partitions.take(options)
-      const granted = this.#grant(receiver, [...receiver.take(), ...(taken ?? [])], options)
+      const granted = this.#grant(receiver, [...receiver.take(), ...this.#line.takeStash()], options)
       if (granted.length > 0) return granted
       signal?.throwIfAborted()
-      if (this.#closing.signal.aborted || taken === undefined) return undefined
-      if (Date.now() >= until) return []
-      await this.#arrival(receiver, signal, until)
-      await this.#reconnected(until, signal)
+      if (this.#closing.signal.aborted) return undefined
+      if (Date.now() >= end) return []
+      this.#line.join(receiver)
+      await this.#arrival(receiver, signal, end)
+      // Messages of other partitions are on their way.
+      if (!receiver.waits && maxMessages > 1) await pause(GATHER_MS)
     }
   }
 
   /** Waits for a message of any partition, the end of the wait or of the queue, or an abort. */
   async #arrival(receiver: WaitingReceiver, signal: AbortSignal | undefined, until: number): Promise<void> {
-    const ends = [this.#closing.signal, AbortSignal.timeout(Math.min(MAX_PULL_MS, Math.max(1, until - Date.now())))]
-    const end = AbortSignal.any(signal ? [...ends, signal] : ends)
     const stopListening = this.#partitions.listen()
     const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>()
     const onStop = (): void => stop(undefined)
-    end.addEventListener('abort', onStop)
+    const timer = setTimeout(onStop, Math.min(MAX_PULL_MS, until - Date.now()))
+    signal?.addEventListener('abort', onStop)
+    this.#closing.signal.addEventListener('abort', onStop)
     try {
       await Promise.race([receiver.arrival, stopped])
     } finally {
-      end.removeEventListener('abort', onStop)
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onStop)
+      this.#closing.signal.removeEventListener('abort', onStop)
       stopListening()
     }
   }
@@ -234,6 +240,25 @@ export class Queue {
 
   returnStash(): Promise<void> {
     return this.#line.returnStash()
+  }
+
+  /**
+   * Prepares a purge. Returned messages of a group would come again at once, to a request that waits, and then to a
+   * receiver after the purge; so those are dropped, and the purge removes them.
+   */
+  async beforePurge(): Promise<void> {
+    if (this.#groups()) this.#line.takeStash()
+    else await this.returnStash()
+  }
+
+  #groups(): GroupSettings | undefined {
+    const { channelSettings } = this.#parts
+    return channelSettings.active ? channelSettings.of('queues', this.channel.name).groups : undefined
+  }
+
+  /** Resolves when the servers have no request of this node for a partition, after {@link end}. */
+  partitionsIdle(): Promise<void> {
+    return this.#partitions.idle()
   }
 
   /** Ends every wait: the queue was deleted, or the engine closes. */

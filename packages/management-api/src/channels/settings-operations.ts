@@ -147,6 +147,13 @@ function assertMayChange({ match }: Pick<SettingsEntry, 'match'>, { operator }: 
   if (isPattern({ match }) && !hasRole(operator, 'Admin')) throw roleMissing('Admin')
 }
 
+/** @throws ManagementError SETTING_UNSUPPORTED if the engine cannot apply an entry now */
+async function assertSupported(entry: SettingsEntry, { services }: ActionCall): Promise<void> {
+  const reason = await services.broker.settingProblem(entry)
+  if (reason === undefined) return
+  throw new ManagementError('SETTING_UNSUPPORTED', `unsupported settings: ${reason}`, { reason })
+}
+
 function portOf({ services }: ActionCall): ChannelSettingsPort {
   const { channelSettings } = services
   if (channelSettings === undefined) throw new ManagementError('NOT_READY', 'this host has no channel settings')
@@ -181,9 +188,7 @@ const setSettings = defineAction({
     }
     assertMayChange(given, call)
     const port = portOf(call)
-    const reason = await call.services.broker.settingProblem(read.entry)
-    if (reason !== undefined)
-      throw new ManagementError('SETTING_UNSUPPORTED', `unsupported settings: ${reason}`, { reason })
+    await assertSupported(read.entry, call)
     const found = await matchedChannels(given, call)
     if (onlyCheck) return { ...given, source: 'api' as const, matched: found, dry_run: true as const }
     return { ...shownStored(await port.set(given, call.operator.clientId, expected)), matched: found }
@@ -201,6 +206,8 @@ const removeSettings = defineAction({
   async run({ type, match, revision: expected, dry_run: onlyCheck = false }, call) {
     assertMayChange({ match }, call)
     const port = portOf(call)
+    // Without members, as if it were removed.
+    await assertSupported({ type, match, source: 'api' }, call)
     const found = await matchedChannels({ type, match }, call)
     const exists = onlyCheck
       ? port.entries().some(({ given }) => given.type === type && given.match === match)
