@@ -29,7 +29,7 @@ export async function main(args: string[]): Promise<void> {
       about: `Sends messages of many groups to one ordered queue, and receives them while the broker is killed, messages are
 nacked, leases lapse, and dead letters are sent again. An independent checker reads only the sends and deliveries. Then
 measures the memory and the times of receives with as many groups, and how long a hundred small groups of a fair queue
-wait beside a large one. Exits with 1 if the order was broken or a message was lost, or at limits with --budget.`,
+wait next to a large one. Exits with 1 if the order was broken or a message was lost, or at limits with --budget.`,
     },
     {
       messages: number('N', 'messages', 1_000_000),

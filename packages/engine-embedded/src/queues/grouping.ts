@@ -25,7 +25,7 @@ export class Grouping {
   readonly #complete = new Map<string, number>()
   readonly #working = new Set<number>()
   readonly #retries = new Set<NodeJS.Timeout>()
-  #unlisten: (() => void) | undefined
+  #stopListening: (() => void) | undefined
   #closed = false
 
   /** @param changed Called for a queue that has waited for its groups, and after each change of settings */
@@ -47,7 +47,7 @@ export class Grouping {
   start(): void {
     this.#onDisk = this.#reader.groupedQueues()
     // Not applied yet: at a start the settings are still unknown, and groups would be removed that are wanted.
-    this.#unlisten = this.#settings.onChange(() => this.#apply())
+    this.#stopListening = this.#settings.onChange(() => this.#apply())
   }
 
   /** Returns whether each message of the queue has its group on disk. */
@@ -128,7 +128,7 @@ export class Grouping {
 
   close(): void {
     this.#closed = true
-    this.#unlisten?.()
+    this.#stopListening?.()
     for (const timer of this.#retries) clearTimeout(timer)
   }
 }

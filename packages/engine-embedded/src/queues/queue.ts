@@ -151,7 +151,7 @@ export class Queue {
   }
 
   #takeInto(leases: Lease<Queue>[], expired: number[], channel: LiveChannel, options: ReceiveOptions): void {
-    if (this.#groups) this.#ungroup()
+    if (this.#groups) this.#endGroups()
     const { maxMessages, leaseMs, clientId } = options
     const now = this.#context.now()
     const { maxAgeMs } = this
@@ -220,7 +220,7 @@ export class Queue {
     return groups
   }
 
-  #ungroup(): void {
+  #endGroups(): void {
     this.#groups = undefined
     this.searching = false
     this.forgetWindow()

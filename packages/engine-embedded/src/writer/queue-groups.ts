@@ -33,7 +33,7 @@ interface Statements {
 
 /**
  * The writer's index of groups. `queue_groups` has a row for each deliverable or leased message of the queues in
- * `grouped_queues`, whatever the settings are at the moment: a program that starts has no settings yet. Other queues
+ * `grouped_queues`, and does not depend on the settings: a program that starts has none yet. Other queues
  * have no rows, and cost one look into an empty map.
  */
 export class QueueGroups {
