@@ -227,14 +227,14 @@ async function runLife(ledger: GroupLedger, { life, ...options }: LifeOptions): 
   const worker = startWorker({ path, mode: 'work', seed, messages, groups, next: ledger.next })
   const ready = Promise.withResolvers<undefined>()
   const closed = Promise.withResolvers<undefined>()
-  let failure: unknown
+  const failures: unknown[] = []
   worker.child.on('message', (message) => {
     const report = message as GroupReport
     if (report.step === 'ready') ready.resolve(undefined)
     try {
       ledger.take(report)
     } catch (error) {
-      failure ??= error
+      failures.push(error)
     }
   })
   worker.child.once('disconnect', () => {
@@ -245,14 +245,14 @@ async function runLife(ledger: GroupLedger, { life, ...options }: LifeOptions): 
   const end = performance.now() + life
   ledger.lastReport = performance.now()
   let quiet = false
-  while (performance.now() < end && !ledger.isComplete && !quiet && failure === undefined && !worker.exited) {
+  while (performance.now() < end && !ledger.isComplete && !quiet && failures.length === 0 && !worker.exited) {
     await pause(50)
     quiet = performance.now() - ledger.lastReport > QUIET_MS
   }
-  if (worker.exited) failure ??= new Error(`the worker ended\n${worker.output}`)
+  if (worker.exited) failures.push(new Error(`the worker ended\n${worker.output}`))
   await worker.kill()
   await closed.promise
-  if (failure !== undefined) throw failure
+  for (const failure of failures) throw failure
   ledger.killed()
   return quiet
 }

@@ -5,7 +5,7 @@ import type { Tags } from '../message.ts'
 import type { GroupSettings } from './channel-settings.ts'
 
 /** The maximum size of a group's name, in bytes of UTF-8. */
-export const MAX_GROUP_BYTES = 256
+const MAX_GROUP_BYTES = 256
 
 /** The tags that name the group of a message, the first one first: the CloudEvents attribute, and the plain tag. */
 const GROUP_TAGS = ['ce_partitionkey', 'group'] as const
