@@ -3,7 +3,7 @@ import { BrokerError, decodeText, encodeText, isBrokerError } from '@signalbox/b
 import type { KeyedContent, KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
 import { KeyedLog } from '@signalbox/broker-core/internal'
 import type { GivenSchedule } from '@signalbox/http-kit/internal'
-import { isJsonObject, isSchedule } from '@signalbox/http-kit/internal'
+import { isJsonObject, isSchedule, parseTimestamp } from '@signalbox/http-kit/internal'
 
 import type { NextTime } from './times.ts'
 import { timesOf } from './times.ts'
@@ -107,7 +107,10 @@ export class ScheduleLog implements AsyncDisposable {
       })
     }
     const isSame = known !== undefined && timing(known.given) === timing(given)
-    await this.#define(given, { changedBy, since: isSame ? known.since : this.#options.now(), revision })
+    const now = this.#options.now()
+    const at = given.at === undefined ? now + 1 : (parseTimestamp(given.at) ?? now + 1)
+    // A time that passes while the schedule is written is due.
+    await this.#define(given, { changedBy, since: isSame ? known.since : Math.min(now, at - 1), revision })
   }
 
   /** Pauses or resumes a schedule; returns `false` if there is none. @throws BrokerError ENGINE_UNAVAILABLE */

@@ -211,6 +211,12 @@ test('schedules - a paused schedule sends nothing, and its due times in the paus
   expect(await schedules.setPaused('none', true, OPERATOR)).toBeUndefined()
 })
 
+test('schedules - a time that passes while the schedule is written is due', async () => {
+  const { schedules, received } = await open()
+  await schedules.set({ ...JOBS, at: iso(Date.now() - 50) }, OPERATOR)
+  expect(await received()).toHaveLength(1)
+})
+
 test('schedules - a trigger sends at once, also while paused, and changes no due time', async () => {
   const { schedules, received } = await open()
   await schedules.set({ ...JOBS, cron: '0 0 1 1 *', paused: true }, OPERATOR)
