@@ -291,6 +291,28 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./channels.ts')).channelsUnsetCommand,
   },
   {
+    name: 'pause',
+    usage: 'signalbox pause QUEUE [--for 10m] [--reason TEXT]',
+    summary: 'Pause a queue: it takes messages, and delivers none. Without --for until it is resumed.',
+    words: [1, 1],
+    options: {
+      for: { value: 'TIME', help: 'The time until deliveries continue. Default: until resume.' },
+      reason: { value: 'TEXT', help: 'The reason, for other operators.' },
+      ...MANAGEMENT,
+    },
+    example: 'pause jobs --for 10m',
+    load: async () => (await import('./channels.ts')).pauseCommand,
+  },
+  {
+    name: 'resume',
+    usage: 'signalbox resume QUEUE',
+    summary: 'End the pause of a queue.',
+    words: [1, 1],
+    options: MANAGEMENT,
+    example: 'resume jobs',
+    load: async () => (await import('./channels.ts')).resumeCommand,
+  },
+  {
     name: 'schedules ls',
     usage: 'signalbox schedules ls',
     summary: 'List the schedules with their next due times and their results.',

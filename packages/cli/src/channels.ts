@@ -108,6 +108,31 @@ export async function channelsUnsetCommand(call: CommandCall): Promise<void> {
   )
 }
 
+/** `signalbox pause`: pauses a queue, for a time or until it is resumed. */
+export async function pauseCommand(call: CommandCall): Promise<void> {
+  const { line } = call
+  const forMs = line.time('for')
+  const api = await connectManagement(call)
+  const paused = await api.act('pause_queue', {
+    channel: line.word(0),
+    reason: line.option('reason'),
+    ...(forMs === undefined ? { until: null } : { seconds: Math.ceil(forMs / 1_000) }),
+  })
+  const until = forMs === undefined ? 'it is resumed' : toText(paused['paused_until'])
+  await printResult(call, paused, `${line.word(0)} is paused until ${until}`)
+}
+
+/** `signalbox resume`: ends the pause of a queue. */
+export async function resumeCommand(call: CommandCall): Promise<ExitCode> {
+  const { line } = call
+  const api = await connectManagement(call)
+  const answer = await api.act('resume_queue', { channel: line.word(0) })
+  const { resumed, paused_until: until } = answer
+  const still = until === null || until === undefined ? '' : `; its settings pause it until ${toText(until)}`
+  await printResult(call, answer, `${line.word(0)} ${resumed === true ? 'continues' : 'was not paused'}${still}`)
+  return resumed === true ? EXIT.OK : EXIT.NOTHING
+}
+
 /** Returns the settings of the entry on the line, and its revision; 0 if there is none. */
 async function storedEntry(
   api: ManagementClient,

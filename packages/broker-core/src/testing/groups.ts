@@ -121,6 +121,40 @@ export const groupCases: readonly ContractCase[] = [
     assert.equal(text((await receiveOne(engine, queue)).message), 'a2')
   }),
 
+  isolatedCase('groups - a head that backs off comes before its successors', async ({ engine, channel }) => {
+    const queue = channel('backoff')
+    await createGrouped(engine, queue, ORDERED)
+    await send(engine, queue, 'a1', 'a2')
+    const head = await receiveOne(engine, queue)
+    const started = performance.now()
+    await engine.queues.nack([head.receipt], CONSUMER, { delayMs: 1_500 })
+    const next = await receiveOne(engine, queue)
+    assert.deepEqual([text(next.message), next.message.receiveCount], ['a1', 2])
+    assert.ok(performance.now() - started >= 1_300, 'it came after its delay')
+    await ack(engine, next)
+    assert.equal(text((await receiveOne(engine, queue)).message), 'a2')
+  }),
+
+  isolatedCase('groups - a head backs off by the queue’s policy after a lapse', async ({ engine, channel }) => {
+    const queue = channel('backoff-policy')
+    const retry = {
+      max_receive_count: 0,
+      dead_letter_queue: '',
+      min_backoff_seconds: 1,
+      max_backoff_seconds: 1,
+      backoff_factor: 1,
+      jitter: 0,
+    }
+    engine.settings.replace([{ type: 'queues', match: queue, source: 'api', groups: ORDERED, retry }])
+    await engine.channels.create('queues', queue)
+    await send(engine, queue, 'a1', 'a2')
+    await receiveOne(engine, queue, { leaseMs: SHORT_LEASE_MS })
+    const started = performance.now()
+    const next = await receiveOne(engine, queue)
+    assert.deepEqual([text(next.message), next.message.receiveCount], ['a1', 2])
+    assert.ok(performance.now() - started >= 900, 'it came after its backoff')
+  }),
+
   isolatedCase('groups - after a lapse the head comes first, and the late ack is lost', async ({ engine, channel }) => {
     const queue = channel('lapse')
     await createGrouped(engine, queue, ORDERED)

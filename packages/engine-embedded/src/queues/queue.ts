@@ -329,6 +329,7 @@ export class Queue {
   returnHeld(entries: readonly QueuedMessage[]): void {
     for (const entry of entries) {
       if (!this.#held.delete(entry.sequence)) continue
+      this.#backingOff.delete(entry.sequence)
       if (this.#groups) this.#groups.returned(entry.sequence)
       else if (this.#paused === 0) this.#place(entry)
     }
@@ -385,9 +386,13 @@ export class Queue {
     else this.#window.remove(sequence)
   }
 
-  /** Stops deliveries until {@link resume}, because messages of the window may be removed. */
+  /**
+   * Stops deliveries until {@link resume}, because messages of the window may be removed. Messages that back off are no
+   * longer held, so that they can be removed too.
+   */
   pause(): void {
     this.#paused++
+    this.returnHeld(this.#backingOff.values())
     this.forgetWindow()
   }
 

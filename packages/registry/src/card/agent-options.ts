@@ -301,7 +301,7 @@ function interfacesOf(card: JsonObject): readonly CardInterface[] {
   })
   const preferred = typeof preferredTransport === 'string' ? preferredTransport : 'JSONRPC'
   return [{ binding: preferred, url }, ...v03].map((one) =>
-    one.binding === 'HTTP+JSON' ? { ...one, binding: REST_V03 } : one,
+    one.binding === 'HTTP+JSON' ? { binding: REST_V03, url: one.url } : one,
   )
 }
 

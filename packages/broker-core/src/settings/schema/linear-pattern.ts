@@ -22,7 +22,7 @@ interface Step {
 const TOKEN =
   /\\u\{[\da-f]{1,512}\}|\\ud[89ab]..\\ud[c-f]..|\\u....|\\x..|\\c.|\\p\{[^}]{0,512}\}|\\k<|\\.|\[(?:\\.|[^\]\\]){0,512}\]|\(\?:|\(\?<[^=!]|\(\?|\{\d{1,512}(?:,\d{0,512})?\}|./gisu
 
-const PLACES = ['^', '$', '\\b', '\\B']
+const PLACES = new Set(['^', '$', '\\b', '\\B'])
 
 /**
  * A regular expression (ECMA-262, with the flag `u`) that takes time in proportion to the text. JavaScript's own engine
@@ -156,7 +156,7 @@ class PatternParser {
       return part
     }
     if (/^\\[1-9k]/.test(token)) throw new SyntaxError('it has a reference to a group')
-    if (PLACES.includes(token)) return { place: token }
+    if (PLACES.has(token)) return { place: token }
     if (/^[^\\[.]/u.test(token)) return { set: (character) => character === token }
     const set = new RegExp(`^${token}$`, 'u')
     return { set: (character) => set.test(character) }
