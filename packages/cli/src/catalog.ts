@@ -293,7 +293,7 @@ export const COMMANDS: readonly Command[] = [
   {
     name: 'pause',
     usage: 'signalbox pause QUEUE [--for 10m] [--reason TEXT]',
-    summary: 'Pause a queue: it takes messages, and delivers none. Without --for until it is resumed.',
+    summary: 'Pause the deliveries of a queue, which still accepts messages. Without --for until it is resumed.',
     words: [1, 1],
     options: {
       for: { value: 'TIME', help: 'The time until deliveries continue. Default: until resume.' },

@@ -220,6 +220,7 @@ test('S4 - a message leased in the moment in which a new policy forbids it retur
     receive,
     nack: engine.queues.nack.bind(engine.queues),
     send: engine.queues.send.bind(engine.queues),
+    listen: engine.queues.listen.bind(engine.queues),
   })
   const { broker } = createBroker(Object.assign(Object.create(engine), { queues }), { authorization })
   await broker.as(BOB).queues.send('orders', text('x'))

@@ -85,7 +85,7 @@ export function parseCursor(text: string): RunCursor | undefined {
 
 /**
  * Returns the id of a new run: of its log, and of its stream. It begins with the time, as a UUID of version 7 does:
- * runs of the same time are then neighbours in the index of the store, and share the pages that it writes.
+ * runs of the same time are then neighbors in the index of the store, and share the pages that it writes.
  */
 export function newRun(): string {
   const time = Date.now().toString(16).padStart(12, '0')

@@ -333,7 +333,7 @@ export class Queue {
       if (this.#groups) this.#groups.returned(entry.sequence)
       else if (this.#paused === 0) this.#place(entry)
     }
-    this.#countHeld()
+    this.#leasesEnded()
   }
 
   /**
@@ -352,7 +352,7 @@ export class Queue {
   backOff(entries: readonly QueuedMessage[], dueAt: number): void {
     const held = entries.filter((entry) => this.holds(entry))
     for (const entry of held) this.#backingOff.set(entry.sequence, entry)
-    this.#countHeld()
+    this.#leasesEnded()
     this.#context.heldHeads.add(this, held, dueAt)
   }
 
@@ -371,12 +371,16 @@ export class Queue {
       this.#backingOff.delete(sequence)
       this.#groups?.removed(sequence)
     }
-    this.#countHeld()
+    this.#leasesEnded()
   }
 
   #countHeld(): void {
     const channel = this.channel
     if (channel) this.#context.registry.setHeld(channel, this.#held.size, this.#backingOff.size)
+  }
+
+  #leasesEnded(): void {
+    this.#countHeld()
     this.#context.leaseEnded(this)
   }
 

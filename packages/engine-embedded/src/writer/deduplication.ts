@@ -10,7 +10,7 @@ interface FirstSend {
   readonly timestamp: number
 }
 
-/** Tells whether an id names a time until which it is kept, and that time is to come. The parameter is now. */
+/** The condition that an id names a time until which it is kept, and that this time is to come. The parameter is now. */
 const IS_KEPT = `(deduplication_id GLOB '${KEPT_UNTIL}*'
   AND CAST(substr(deduplication_id, ${KEPT_UNTIL.length + 1}, ${UNTIL_DIGITS}) AS INTEGER) > ?)`
 

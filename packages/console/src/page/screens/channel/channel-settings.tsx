@@ -6,9 +6,9 @@ import { useRoute } from '../../api/use-data.ts'
 import { ActionForm } from '../../components/dialog-form.tsx'
 import { Dialog } from '../../components/dialog.tsx'
 import { TextArea } from '../../components/fields.tsx'
-import { Empty, ErrorOf, notify, Panel } from '../../components/page.tsx'
+import { attempt, Empty, ErrorOf, notify, Panel } from '../../components/page.tsx'
 import { Table } from '../../components/table.tsx'
-import { UserCode, UserText } from '../../components/values.tsx'
+import { Time, UserCode, UserText } from '../../components/values.tsx'
 import type { ChannelType } from '../../components/values.tsx'
 import { useMay } from '../../session/operator.ts'
 
@@ -31,13 +31,17 @@ export function ChannelSettings({ type, channel }: ChannelSettingsProps) {
       actions={
         mayWrite &&
         data && (
-          <button type="button" onClick={() => setEditing(true)}>
-            Edit
-          </button>
+          <>
+            {type === 'queues' && <PauseButton channel={channel} settings={data} onDone={refresh} />}
+            <button type="button" onClick={() => setEditing(true)}>
+              Edit
+            </button>
+          </>
         )
       }
     >
       <ErrorOf error={error} />
+      {data && <PauseBanner settings={data} />}
       {data && rows.length === 0 && (
         <Empty>No entry is for this channel: the values of each message and of the server apply.</Empty>
       )}
@@ -66,6 +70,53 @@ export function ChannelSettings({ type, channel }: ChannelSettingsProps) {
         />
       )}
     </Panel>
+  )
+}
+
+/** Says that a queue delivers nothing, until when and why. */
+function PauseBanner({ settings: { effective, pause } }: { readonly settings: Settings }) {
+  const until = effective?.consumers?.paused_until
+  if (until === null || until === undefined || Date.parse(until) <= Date.now()) return null
+  return (
+    <p class="banner" role="status">
+      This queue is paused
+      {until.startsWith('9999') ? (
+        ' until it is resumed'
+      ) : (
+        <>
+          {' '}
+          until <Time value={until} />
+        </>
+      )}
+      . It accepts messages, and delivers none.
+      {pause !== undefined && pause.reason !== '' && (
+        <>
+          {' '}
+          Reason: <UserText>{pause.reason}</UserText>
+        </>
+      )}
+    </p>
+  )
+}
+
+interface PauseButtonProps {
+  readonly channel: string
+  readonly settings: Settings
+  readonly onDone: () => void
+}
+
+/** Pauses a queue until it is resumed, or resumes it. */
+function PauseButton({ channel, settings: { pause }, onDone }: PauseButtonProps) {
+  const run = async (): Promise<void> => {
+    if (pause === undefined) await act('pause_queue', { channel, until: null })
+    else await act('resume_queue', { channel })
+    notify(pause === undefined ? `${channel} is paused until it is resumed.` : `${channel} continues.`)
+    onDone()
+  }
+  return (
+    <button type="button" onClick={() => attempt(run)}>
+      {pause === undefined ? 'Pause' : 'Resume'}
+    </button>
   )
 }
 
