@@ -57,7 +57,7 @@ test('command line - the completions of bash offer commands, second words and op
     const ask = `COMP_WORDS=(${words.map((word) => `'${word}'`).join(' ')}); COMP_CWORD=${words.length - 1}; _signalbox; echo "\${COMPREPLY[*]}"`
     return execFileSync('bash', ['-euc', `${stdout}\n${ask}`], { encoding: 'utf8' }).trim()
   }
-  expect(complete('signalbox', 're')).toBe('receive redrive restore recover')
+  expect(complete('signalbox', 're')).toBe('receive redrive resume restore recover')
   expect(complete('signalbox', 'log', '')).toBe('read append')
   expect(complete('signalbox', 'log', 'read', '--fo')).toBe('--follow')
   expect(complete('signalbox', 'completion', 'f')).toBe('fish')
