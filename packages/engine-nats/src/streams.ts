@@ -177,7 +177,8 @@ export class Streams {
       maxAgeMs === -1 ? eventsStoreMaxAgeMs : maxAgeMs,
       maxBytes === -1 ? eventsStoreMaxBytes : maxBytes,
     ]
-    const age = retention === undefined ? ageOption : retention.max_age_seconds * 1_000
+    const ageSeconds = retention?.max_age_seconds
+    const age = ageSeconds === undefined ? ageOption : ageSeconds * 1_000
     return {
       description,
       discard: DiscardPolicy.Old,

@@ -27,7 +27,7 @@ test('channel settings - parts that an entry leaves out have their defaults', ()
     },
     consumers: { paused_until: null, max_per_second: 0, max_in_flight: 0 },
     groups: { mode: 'fair', max_in_flight_per_group: 1 },
-    retention: { max_age_seconds: 0, max_messages: 0, max_bytes: 0, on_expiry: 'drop', compact: false },
+    retention: { on_expiry: 'drop', compact: false },
   })
 })
 

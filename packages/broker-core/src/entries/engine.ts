@@ -92,7 +92,8 @@ export {
   expiryOf,
   isCompact,
   maxAgeMsOf,
+  queueLimitsOf,
   retentionOf,
 } from '../settings/retention.ts'
-export type { ExpiredMessage } from '../settings/retention.ts'
+export type { ExpiredMessage, QueueLimit } from '../settings/retention.ts'
 export { groupLimitOf, groupOf } from '../settings/message-groups.ts'

@@ -36,12 +36,15 @@ export interface GroupSettings {
 
 /** The age and the size of the messages that a queue or an events store keeps. */
 export interface RetentionSettings {
-  /** The maximum age, in seconds; 0 keeps all. For queues the default expiration of a message. */
-  readonly max_age_seconds: number
+  /**
+   * The maximum age, in seconds; 0 keeps all. For queues the default expiration of a message. Like the sizes, absent if
+   * the server's limit applies.
+   */
+  readonly max_age_seconds?: number | undefined
   /** The maximum number of messages in a queue; 0 means unlimited. */
-  readonly max_messages: number
+  readonly max_messages?: number | undefined
   /** The maximum size, in bytes; 0 means unlimited. */
-  readonly max_bytes: number
+  readonly max_bytes?: number | undefined
   /** The end of expired messages of a queue: they are removed, or move to the queue's dead-letter queue. */
   readonly on_expiry: 'drop' | 'dead_letter'
   /** Events stores: `true` keeps only the last entry of each key. */

@@ -1,13 +1,40 @@
 import type { StoredType } from '../channel.ts'
+import type { EngineOptions } from '../engine/engine-options.ts'
 import { DEDUPLICATION_MS } from '../engine/engine-options.ts'
 import type { EventsStoreAppend } from '../engine/events-store-engine.ts'
 import type { RetentionSettings, SettingsEntry } from './channel-settings.ts'
 import { groupOf } from './message-groups.ts'
-import { SettingsTable } from './settings-table.ts'
+import type { SettingsTable } from './settings-table.ts'
 
 /** Returns what a channel keeps; undefined if the server's limits apply. */
 export function retentionOf(settings: SettingsTable, type: StoredType, channel: string): RetentionSettings | undefined {
   return settings.active ? settings.of(type, channel).retention : undefined
+}
+
+/** A limit of a queue, with the setting that it comes from. */
+export interface QueueLimit {
+  /** 0 means unlimited. */
+  readonly limit: number
+  readonly setting: string
+}
+
+/** Returns the limits of a queue: those of its settings win over the server's. */
+export function queueLimitsOf(
+  settings: SettingsTable,
+  queue: string,
+  { queueMaxMessages, queueMaxBytes }: Required<Pick<EngineOptions, 'queueMaxMessages' | 'queueMaxBytes'>>,
+): Record<'messages' | 'bytes', QueueLimit> {
+  const { max_messages: messages, max_bytes: bytes } = retentionOf(settings, 'queues', queue) ?? {}
+  return {
+    messages:
+      messages === undefined
+        ? { limit: queueMaxMessages, setting: 'QUEUE_MAX_MESSAGES' }
+        : { limit: messages, setting: 'retention.max_messages' },
+    bytes:
+      bytes === undefined
+        ? { limit: queueMaxBytes, setting: 'QUEUE_MAX_BYTES' }
+        : { limit: bytes, setting: 'retention.max_bytes' },
+  }
 }
 
 /** Returns the age at which messages of a queue expire that were sent without an expiration, in ms; 0 means never. */
@@ -75,15 +102,10 @@ export async function compactProblem<Store extends { readonly name: string }>(
   entriesOf: (store: Store) => number | Promise<number>,
 ): Promise<string | undefined> {
   if (entry.type !== 'events_store' || entry.retention?.compact !== true) return undefined
-  const after = new SettingsTable()
-  after.replace([...settings.entries.filter((other) => !isSameEntry(other, entry)), entry])
+  const after = settings.with(entry)
   for (const store of stores) {
     if (!isCompact(after, store.name) || (await entriesOf(store)) === 0) continue
     return `retention.compact: the events store ${JSON.stringify(store.name)} has entries, and only an empty one can be compacted; delete it, or use another`
   }
   return undefined
-}
-
-function isSameEntry(a: SettingsEntry, b: SettingsEntry): boolean {
-  return a.type === b.type && a.match === b.match && a.source === b.source
 }

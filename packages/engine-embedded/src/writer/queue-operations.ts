@@ -1,5 +1,6 @@
 import type { SettingsTable } from '@signalbox/broker-core/engine'
-import { expiredTarget, retentionOf } from '@signalbox/broker-core/engine'
+import type { QueueLimit } from '@signalbox/broker-core/engine'
+import { expiredTarget, queueLimitsOf } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
 import { DELAYED } from '../store/damage.ts'
@@ -211,26 +212,23 @@ export class QueueOperations {
   }
 
   #checkLimits(name: string, channel: StoredChannel | undefined, count: number, bytes: number): void {
-    const retention = retentionOf(this.#settings, 'queues', name)
-    const queueMaxMessages = retention?.max_messages ?? this.#limits.queueMaxMessages
-    const queueMaxBytes = retention?.max_bytes ?? this.#limits.queueMaxBytes
+    if (!this.#settings.active && this.#limits.queueMaxMessages === 0 && this.#limits.queueMaxBytes === 0) return
+    const limits = queueLimitsOf(this.#settings, name, this.#limits)
     // Messages that were acknowledged in this group free capacity.
-    if (queueMaxMessages > 0 || queueMaxBytes > 0) this.#rows.flush()
-    const held = channel ? channel.entries + channel.delayed : 0
-    if (queueMaxMessages > 0 && held + count > queueMaxMessages) {
-      throw new RefusedError(
+    if (limits.messages.limit > 0 || limits.bytes.limit > 0) this.#rows.flush()
+    const full = (has: string, { limit, setting }: QueueLimit, more: { messages: number } | { bytes: number }): Error =>
+      new RefusedError(
         'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it has ${held} messages, and the limit is ${queueMaxMessages} (${retention ? 'retention.max_messages' : 'QUEUE_MAX_MESSAGES'}); receive or purge messages, or raise the limit`,
-        { channel: name, limit: queueMaxMessages, messages: held },
+        `the queue ${JSON.stringify(name)} is full: it has ${has}, and the limit is ${limit} (${setting}); receive or purge messages, or raise the limit`,
+        { channel: name, limit, ...more },
       )
+    const held = channel ? channel.entries + channel.delayed : 0
+    if (limits.messages.limit > 0 && held + count > limits.messages.limit) {
+      throw full(`${held} messages`, limits.messages, { messages: held })
     }
     const heldBytes = channel?.bytes ?? 0
-    if (queueMaxBytes > 0 && heldBytes + bytes > queueMaxBytes) {
-      throw new RefusedError(
-        'QUEUE_FULL',
-        `the queue ${JSON.stringify(name)} is full: it has ${heldBytes} bytes, ${bytes} more were sent, and the limit is ${queueMaxBytes} (${retention ? 'retention.max_bytes' : 'QUEUE_MAX_BYTES'}); receive or purge messages, or raise the limit`,
-        { channel: name, limit: queueMaxBytes, bytes: heldBytes },
-      )
+    if (limits.bytes.limit > 0 && heldBytes + bytes > limits.bytes.limit) {
+      throw full(`${heldBytes} bytes, ${bytes} more were sent`, limits.bytes, { bytes: heldBytes })
     }
   }
 

@@ -7,7 +7,7 @@ import {
   isBrokerError,
   isDeadLetter,
   messageSize,
-  retentionOf,
+  queueLimitsOf,
   retryLimits,
   unavailable,
 } from '@signalbox/broker-core/engine'
@@ -183,20 +183,9 @@ export class QueueSender {
     }
   }
 
-  /** The maximum numbers of messages and bytes of a queue, by its settings or those of the server; 0 means unlimited. */
-  #limitsOf(name: string): Record<'messages' | 'bytes', { readonly limit: number; readonly setting: string }> {
+  #limitsOf(name: string): ReturnType<typeof queueLimitsOf> {
     const { channelSettings, settings } = this.#parts
-    const retention = retentionOf(channelSettings, 'queues', name)
-    if (retention === undefined) {
-      return {
-        messages: { limit: settings.queueMaxMessages, setting: 'QUEUE_MAX_MESSAGES' },
-        bytes: { limit: settings.queueMaxBytes, setting: 'QUEUE_MAX_BYTES' },
-      }
-    }
-    return {
-      messages: { limit: retention.max_messages, setting: 'retention.max_messages' },
-      bytes: { limit: retention.max_bytes, setting: 'retention.max_bytes' },
-    }
+    return queueLimitsOf(channelSettings, name, settings)
   }
 
   #full(name: string, exceeded: 'messages' | 'bytes'): BrokerError {

@@ -36,7 +36,7 @@ const DEFAULTS = {
   },
   consumers: { paused_until: null, max_per_second: 0, max_in_flight: 0 },
   groups: { max_in_flight_per_group: 1 },
-  retention: { max_age_seconds: 0, max_messages: 0, max_bytes: 0, on_expiry: 'drop', compact: false },
+  retention: { on_expiry: 'drop', compact: false },
 } as const
 
 const STRICT = { additionalProperties: false } as const
@@ -48,6 +48,11 @@ function member<Parts extends TObject>(parts: Parts) {
 
 const whole = (description: string, by: number, maximum: number = Number.MAX_SAFE_INTEGER) =>
   Type.Optional(Type.Integer({ description, minimum: 0, maximum, default: by }))
+
+const limit = (description: string, maximum: number = Number.MAX_SAFE_INTEGER) =>
+  Type.Optional(
+    Type.Integer({ description: `${description} Left out, the limit of the server applies.`, minimum: 0, maximum }),
+  )
 
 const seconds = (description: string, by: number) =>
   Type.Optional(Type.Number({ description, minimum: 0, maximum: YEAR_SECONDS, default: by }))
@@ -127,13 +132,12 @@ export const channelSettingMembers = {
   retention: member(
     Type.Object(
       {
-        max_age_seconds: whole(
+        max_age_seconds: limit(
           'The maximum age; 0 keeps all. In a queue, the expiration of messages that have none.',
-          DEFAULTS.retention.max_age_seconds,
           YEAR_SECONDS,
         ),
-        max_messages: whole('Queues: the most messages; 0 means unlimited.', DEFAULTS.retention.max_messages),
-        max_bytes: whole('The maximum size; 0 means unlimited.', DEFAULTS.retention.max_bytes),
+        max_messages: limit('Queues: the most messages; 0 means unlimited.'),
+        max_bytes: limit('The maximum size; 0 means unlimited.'),
         on_expiry: Type.Optional(
           Type.Enum(['drop', 'dead_letter'], {
             description: 'Queues: expired messages are removed, or move to the dead-letter queue.',
