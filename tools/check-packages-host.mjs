@@ -3,13 +3,15 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 
-import { createBroker } from '@signalbox/broker-core'
+import { createBroker, SettingsTable } from '@signalbox/broker-core'
 import { mcpConnector } from '@signalbox/connector-mcp'
 
 const published = []
 const engine = {
   name: 'own',
   limits: { maxMessageBytes: 1_000_000, maxChannels: 10 },
+  settings: new SettingsTable(),
+  queues: { listen: () => {} },
   events: {
     publish: (channel, message) => {
       published.push({ channel, body: new TextDecoder().decode(message.body) })
