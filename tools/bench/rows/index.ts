@@ -5,7 +5,7 @@ import { longPoll } from './long-poll.ts'
 import { mcpProbes, mcpRevisions } from './mcp.ts'
 import { natsHops, natsSend } from './nats.ts'
 import { consoleRow as console, monitor } from './operators.ts'
-import { depthRow as depth, enqueue, receiveAck } from './queues.ts'
+import { channelSettings, depthRow as depth, enqueue, receiveAck } from './queues.ts'
 import { ceSend, queueSend, toolCallRow as toolCall } from './requests.ts'
 import { coldStart, loopDelay, metrics } from './server.ts'
 import { fanOut, fanOutSse, idleStreams } from './streams.ts'
@@ -20,6 +20,7 @@ export const ROWS: readonly Row[] = [
   ceSend,
   enqueue,
   receiveAck,
+  channelSettings,
   longPoll,
   depth,
   loopDelay,

@@ -59,9 +59,10 @@ const RECEIVE_CHANNEL = 'bench.receive-ack'
 const CONSUMERS = 64
 const MAX_DRAIN_MS = 60_000
 
-async function consumer(context: BenchContext, stack: AsyncDisposableStack, subject: Subject) {
+/** @param entries The number of entries of channel settings, none of which is for the queue */
+async function consumer(context: BenchContext, stack: AsyncDisposableStack, subject: Subject, entries = 0) {
   const worker = stack.use(startWorker(context, 'broker', subject))
-  await worker.call('open', { path: newFolder(context) })
+  await worker.call('open', { path: newFolder(context), entries })
   const fillAndDrain = async (durationMs: number) => {
     const load = { channel: RECEIVE_CHANNEL, members: CONSUMERS, bytes: 1024 }
     const sent = await worker.call<Work>('send', { ...load, durationMs })
@@ -144,6 +145,34 @@ async function measureDepth(
       details: { 'just opened: RSS over an empty store, MiB': (deep.rssBytes - flat.rssBytes) / MIB },
     },
   ]
+}
+
+const ENTRIES = 1_000
+
+/** The cost of channel settings that do not concern a queue. A checkout without settings measures nothing. */
+export const channelSettings: Row = {
+  id: 'channel-settings',
+  title: 'send, receive and ack with entries of channel settings for other queues vs without entries',
+  run: (context) =>
+    compare(context, {
+      open: async (subject, stack) => [
+        await consumer(context, stack, subject, ENTRIES),
+        await consumer(context, stack, subject),
+      ],
+      judge: ([settings = [], plain = []]) => [
+        {
+          name: `send, receive and ack with ${ENTRIES.toLocaleString('en')} entries vs none, by CPU`,
+          goal: atMost(1.02, 1, '×'),
+          unit: '×',
+          samples: ratios(settings, plain, (round) => totalCpu(round)),
+          details: { ...medians('entries', settings), ...medians('none', plain) },
+        },
+      ],
+    }),
+}
+
+function totalCpu(round: Readonly<Record<string, number>>): number {
+  return (round['enqueue CPU µs/message'] ?? Number.NaN) + (round['receive + ack CPU µs/message'] ?? Number.NaN)
 }
 
 /** Speed and memory of a long queue compared with a short one. */

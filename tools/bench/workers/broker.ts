@@ -55,6 +55,27 @@ async function fanOut(publishes: number, subscribers: number, publish: () => Pro
   return { operations: publishes * subscribers, wallMs: performance.now() - begin, cpuMicros: user + system }
 }
 
+/** Settings of every kind for queues without messages. */
+function unrelatedEntry(n: number): Core.SettingsEntry {
+  return {
+    type: 'queues',
+    match: n % 2 === 0 ? `other-${n}` : `others-${n}.*`,
+    source: 'api',
+    retry: {
+      max_receive_count: 5,
+      dead_letter_queue: 'failed',
+      min_backoff_seconds: 1,
+      max_backoff_seconds: 60,
+      backoff_factor: 2,
+      jitter: 0.2,
+    },
+    consumers: { paused_until: null, max_per_second: 10, max_in_flight: 10 },
+    groups: { mode: 'fair', max_in_flight_per_group: 0 },
+    retention: { max_age_seconds: 60, on_expiry: 'drop', compact: false },
+    deduplication: { window_seconds: 60 },
+  }
+}
+
 let delivered = 0
 let onDelivery: (() => void) | undefined
 
@@ -64,9 +85,11 @@ function deliver(): void {
 }
 
 serveCalls({
-  open: async ({ path }: { path: string }) => {
+  open: async ({ path, entries = 0 }: { path: string; entries?: number }) => {
     const opened = await embedded.openEmbeddedEngine({ path })
     engine = opened
+    if (entries > 0 && 'settings' in opened)
+      opened.settings.replace(Array.from({ length: entries }, (_, n) => unrelatedEntry(n)))
     broker = core.createBroker(opened).broker.as(core.ANONYMOUS)
   },
   /** Sends through the Broker as any caller in process does, with rules, ids and observers. */
