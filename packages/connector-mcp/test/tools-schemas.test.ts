@@ -2,6 +2,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import type { SettingsEntry } from '@signalbox/broker-core'
+import { PAUSED_UNTIL_RESUMED } from '@signalbox/broker-core'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { startHost } from './mcp-host.ts'
@@ -64,7 +65,7 @@ test('schemas - a model learns the form of bodies from channel_info, also before
       `Bodies must match the JSON Schema "urn:job:2": ${JSON.stringify(JOB)}`,
       'Other versions, which the tag ce_dataschema of a message selects: urn:job:1.',
       'Messages need a group: set the tag ce_partitionkey or group.',
-      'Receivers get nothing until 2999-01-01T00:00:00Z: the queue is paused.',
+      'Receivers get nothing until 2999-01-01T00:00:00.000Z: the queue is paused.',
     ].join('\n'),
   ])
   expect(structuredContent).toEqual({
@@ -76,8 +77,20 @@ test('schemas - a model learns the form of bodies from channel_info, also before
     description: 'Images to resize.',
     schema: { version: 'urn:job:2', json_schema: JOB, other_versions: ['urn:job:1'] },
     group_required: true,
-    paused_until: '2999-01-01T00:00:00Z',
+    paused_until: '2999-01-01T00:00:00.000Z',
   })
+})
+
+test('schemas - channel_info shows the pause of an operator, which no entry has', async () => {
+  const { host, call } = await connect()
+  const pause = { reason: 'upgrade', changedBy: 'alice' }
+  host.broker.pauses.set('other', { ...pause, until: Date.parse('2999-01-01T00:00:00Z') })
+  host.broker.pauses.set('stopped', { ...pause, until: PAUSED_UNTIL_RESUMED })
+  const info = (channel: string) => call('channel_info', { channel, type: 'queues' })
+  const other = await info('other')
+  expect(other.structuredContent).toMatchObject({ paused_until: '2999-01-01T00:00:00.000Z' })
+  expect(other.texts[1]).toContain('Receivers get nothing until 2999-01-01T00:00:00.000Z: the queue is paused.')
+  expect((await info('stopped')).texts[1]).toContain('until an operator resumes it: the queue is paused.')
 })
 
 test('schemas - a wrong body is refused with all problems, and the remedy leads to a right one', async () => {

@@ -7,6 +7,7 @@ import type { ChannelName, ChannelOptions, ChannelState } from '../engine/channe
 import { BrokerError } from '../errors.ts'
 import { inTurns } from '../in-turns.ts'
 import type { ChannelSettings } from '../settings/channel-settings.ts'
+import { UNLIMITED } from '../settings/consumer-gate.ts'
 import { closest, plausibleMistakes } from '../text.ts'
 import type { Access } from './access.ts'
 import { assertInteger } from './access.ts'
@@ -148,10 +149,18 @@ export class Channels {
     })
   }
 
-  /** Returns the settings in force, also for a channel that does not exist. @throws BrokerError as {@link info} */
+  /**
+   * Returns the settings in force, also for a channel that does not exist. `paused_until` is the end of any pause of the
+   * queue, also of one that an operator or a receiver began.
+   * @throws BrokerError as {@link info}
+   */
   settings(type: ChannelType, channel: string): ChannelSettings {
     this.#access.channel('list', type, channel)
-    return this.#access.engine.settings.of(type, channel)
+    const settings = this.#access.engine.settings.of(type, channel)
+    const pausedUntil = type === 'queues' ? this.#access.gate.pausedUntil(channel) : undefined
+    if (pausedUntil === undefined) return settings
+    const paused_until = new Date(pausedUntil).toISOString()
+    return { ...settings, consumers: { ...UNLIMITED, ...settings.consumers, paused_until } }
   }
 
   /** Returns `true` if the channel does not exist and the caller may know that. Fast: reads only memory. */

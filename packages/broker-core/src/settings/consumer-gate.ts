@@ -6,7 +6,8 @@ import type { GateReason } from '../observer.ts'
 import type { ConsumerSettings } from './channel-settings.ts'
 import type { QueuePauses } from './queue-pauses.ts'
 
-const UNLIMITED: ConsumerSettings = { paused_until: null, max_per_second: 0, max_in_flight: 0 }
+/** The consumer settings of a queue without limits. */
+export const UNLIMITED: ConsumerSettings = { paused_until: null, max_per_second: 0, max_in_flight: 0 }
 
 /**
  * Lets receivers lease messages of a queue only while it is not paused, and within its rate and its number of leased

@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import type { ChannelSettings } from '@signalbox/broker-core'
+import { PAUSED_UNTIL_RESUMED } from '@signalbox/broker-core'
 import { Type } from 'typebox'
 
 /** The largest schema that is shown, in bytes as JSON: a larger one would fill the context of a model. */
@@ -57,7 +58,10 @@ export function settingsHint({ description, schema, group_required, paused_until
     }
   }
   if (group_required) hints.push('Messages need a group: set the tag ce_partitionkey or group.')
-  if (paused_until !== undefined) hints.push(`Receivers get nothing until ${paused_until}: the queue is paused.`)
+  if (paused_until !== undefined) {
+    const end = Date.parse(paused_until) === PAUSED_UNTIL_RESUMED ? 'an operator resumes it' : paused_until
+    hints.push(`Receivers get nothing until ${end}: the queue is paused.`)
+  }
   return hints
 }
 
