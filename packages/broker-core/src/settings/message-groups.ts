@@ -45,7 +45,7 @@ export function assertGroup({ mode }: GroupSettings, tags: Tags, delayMs: number
   if (mode === 'ordered' && delayMs > 0) {
     throw new BrokerError(
       'ARGUMENT_INVALID',
-      `invalid argument delayMs: ${delayMs}; the queue delivers groups in order, which allows only 0. Send without a delay, or to another queue`,
+      'a message with a delay is refused, because the queue delivers groups in order; send it without a delay, or to another queue',
       { argument: 'delayMs', allowed: '0 in a queue with ordered groups' },
     )
   }
