@@ -38,3 +38,19 @@ test('groups - an ordered queue refuses a delay, a fair queue accepts it', async
   await queues.send('fair', { ...text('x'), delayMs: 5_000 })
   await queues.send('ordered', text('x'))
 })
+
+test('groups - a large message that its reader may not have is refused before it is leased', async () => {
+  const { broker, engine } = await openBroker()
+  const { queues } = broker.as(ALICE)
+  engine.settings.replace([{ type: 'queues', match: 'ordered', source: 'api', groups: ORDERED }])
+  await queues.send('ordered', text('x'.repeat(2_000_000)))
+  const asked: number[] = []
+  const admit = (bytes: number): never => {
+    asked.push(bytes)
+    throw new Error('refused')
+  }
+  await expect(queues.receive('ordered', { admit, waitMs: 5_000 })).rejects.toThrow('refused')
+  expect(asked).toEqual([2_000_000])
+  const [delivery] = await queues.receive('ordered', { waitMs: 5_000 })
+  expect(delivery?.message.receiveCount).toBe(1)
+})

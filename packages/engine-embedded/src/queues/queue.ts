@@ -195,13 +195,16 @@ export class Queue {
         this.searching = groups.searching
         return
       }
-      const entry = this.#context.reader.one(channel.id, this.name, next.sequence)
-      if (!entry?.message || isExpired(entry, now, this.maxAgeMs)) {
+      const [entry] = this.#context.reader.page(channel, next.sequence - 1, 1)
+      if (entry?.sequence !== next.sequence || isExpired(entry, now, this.maxAgeMs)) {
         groups.leave(next.group, next.sequence)
         expired.push(next.sequence)
         continue
       }
-      if (!result.add(entry.message, entry.size)) return
+      // A large body is not read for a receiver that may not have it.
+      if (!result.mayFit(entry.size)) return
+      const message = this.#load(channel, entry)
+      if (!message || !result.add(message, entry.size)) return
       entry.receiveCount++
       this.#held.set(entry.sequence, entry)
       groups.delivered(next.group, next.sequence)
