@@ -100,7 +100,9 @@ export async function channelsUnsetCommand(call: CommandCall): Promise<void> {
   if (members.length > 0 && Object.keys(settings).length > 0) return write(api, call, settings, revision)
   const dryRun = line.has('dry-run')
   const target = { type: line.option('type'), match: line.word(0) }
-  const removed = await api.act('remove_channel_settings', { ...target, dry_run: dryRun })
+  // Without an entry there is no revision, and the answer says so.
+  const expected = revision === 0 ? {} : { revision }
+  const removed = await api.act('remove_channel_settings', { ...target, ...expected, dry_run: dryRun })
   await printResult(
     call,
     removed,
