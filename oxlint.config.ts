@@ -28,7 +28,7 @@ const boundaries = BOUNDARIES.filter((row) => !row.private || row.bundledBy !== 
   }),
 )
 
-/** Only engines import the Engine port. The entries `internal`, `ports`, `settings`, `fastify` and `events` are for every package that may import theirs. */
+/** Only engines import the Engine port. The entries `internal`, `ports`, `settings`, `fastify`, `events` and `opentelemetry` are for every package that may import theirs. */
 function entriesFor(folder: string, imports: readonly string[]): readonly string[] {
   const shared = imports.flatMap((name) => [
     name,
@@ -37,6 +37,7 @@ function entriesFor(folder: string, imports: readonly string[]): readonly string
     `${name}/settings`,
     `${name}/fastify`,
     `${name}/events`,
+    `${name}/opentelemetry`,
   ])
   return folder.startsWith('packages/engine-') ? [...shared, '@signalbox/broker-core/engine'] : shared
 }

@@ -20,6 +20,8 @@ import type { SettingsEntry } from './settings/channel-settings.ts'
 import { ConsumerGate } from './settings/consumer-gate.ts'
 import { QueuePauses } from './settings/queue-pauses.ts'
 import type { SettingsTable } from './settings/settings-table.ts'
+import { OpenLeases } from './tracing/open-leases.ts'
+import type { SpanParent, Tracing } from './tracing/tracing.ts'
 
 /**
  * The broker for one verified caller, with one object for each channel type. Cheap enough to create for every request.
@@ -45,6 +47,16 @@ export class BrokerHandle {
 
   get caller(): Caller {
     return this.#access.caller
+  }
+
+  /** The tracing of the broker; undefined if nothing is traced. */
+  get tracing(): Tracing | undefined {
+    return this.#access.tracing
+  }
+
+  /** Returns the same handle for calls that are made within a span. */
+  within(parent: SpanParent): BrokerHandle {
+    return new BrokerHandle(this.#access.within(parent))
   }
 
   /**
@@ -100,12 +112,15 @@ export class BrokerHandle {
  * has no reference to the reserved channels; {@link createBroker} returns that access separately.
  */
 export class Broker {
+  /** The tracing of the broker; undefined if nothing is traced. */
+  readonly tracing: Tracing | undefined
   readonly #context: BrokerContext
   readonly #authorization: Authorization | undefined
   readonly #policyOfSenders: Authorization | undefined
 
   /** @param policyOfSenders The policy that {@link onBehalfOf} applies. */
   constructor(context: BrokerContext, authorization?: Authorization, policyOfSenders = authorization) {
+    this.tracing = context.tracing?.tracing
     this.#context = context
     this.#authorization = authorization
     this.#policyOfSenders = policyOfSenders
@@ -188,6 +203,12 @@ export interface BrokerOptions {
   readonly onLimit?: (name: CallerLimitName, caller: Caller) => void
   /** The permissions of callers. The policy can be replaced while the broker runs. @default everything is allowed */
   readonly authorization?: Authorization | undefined
+  /**
+   * Records the messages and the requests of the broker's connectors as spans of a tracing system, such as
+   * `openTelemetry()` of `@signalbox/broker-core/opentelemetry`.
+   * @default nothing is traced
+   */
+  readonly tracing?: Tracing | undefined
 }
 
 /** A broker, and two handles to it that requests of tools and agents never reach. */
@@ -210,6 +231,7 @@ const OPTION_TYPES: OptionTypes<BrokerOptions> = {
   limitsOf: 'function',
   onLimit: 'function',
   authorization: 'object',
+  tracing: 'object',
 }
 
 /** @throws TypeError */
@@ -228,12 +250,13 @@ function checkEngine(engine: unknown): void {
 export function createBroker(engine: Engine, options: BrokerOptions = {}): CreatedBroker {
   checkEngine(engine)
   checkOptions('createBroker', options, OPTION_TYPES)
-  const { limitsOf, onLimit = () => {}, observers = [], routing } = options
+  const { limitsOf, onLimit = () => {}, observers = [], routing, tracing } = options
   const limits = limitsOf && new CallerUsage(engine, { limitsOf, onLimit })
   const observed = new Observers(observers)
   const pauses = new QueuePauses()
   const gate = new ConsumerGate(engine, pauses, (reason) => observed.gateWaited(reason))
-  const shared = { engine, observers: observed, routing, limits, gate, pauses }
+  const traced = tracing && { tracing, leases: new OpenLeases(engine.capabilities.leaseSurvivesNode) }
+  const shared = { engine, observers: observed, routing, limits, gate, pauses, tracing: traced }
   const context: BrokerContext = { ...shared, limited: true, gated: true }
   return {
     broker: new Broker(context, options.authorization),

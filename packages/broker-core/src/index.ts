@@ -88,3 +88,15 @@ export { PAUSED_UNTIL_RESUMED } from './settings/queue-pauses.ts'
 export type { PauseStore, QueuePause, QueuePauses } from './settings/queue-pauses.ts'
 export type { SettingOrigin } from './settings/settings-table.ts'
 export { isPattern, SettingsTable } from './settings/settings-table.ts'
+export type { SpanAttributes } from './tracing/attributes.ts'
+export type {
+  RemoteParent,
+  Span,
+  SpanKind,
+  SpanLink,
+  SpanParent,
+  SpanStart,
+  TraceContext,
+  TraceHeaders,
+  Tracing,
+} from './tracing/tracing.ts'

@@ -19,6 +19,10 @@ import type { Routing } from '../routing/routing.ts'
 import type { ConsumerGate } from '../settings/consumer-gate.ts'
 import type { QueuePauses } from '../settings/queue-pauses.ts'
 import { checkBody } from '../settings/schema/check-body.ts'
+import { endWith, MessageSpans } from '../tracing/message-spans.ts'
+import type { TracingParts } from '../tracing/message-spans.ts'
+import { hasCreationContext, traceTags } from '../tracing/trace-context.ts'
+import type { Span, SpanParent, Tracing } from '../tracing/tracing.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
@@ -37,6 +41,8 @@ export interface BrokerContext {
   readonly pauses: QueuePauses
   /** `true` if receivers must pass the gate. Operators need not. */
   readonly gated: boolean
+  /** Undefined if nothing is traced. */
+  readonly tracing: TracingParts | undefined
 }
 
 /**
@@ -53,13 +59,25 @@ export class Access {
   readonly caller: Caller
   /** `true` for the broker's own handle, which may use reserved channels. */
   readonly internal: boolean
+  /** The spans of the caller's messages; undefined if nothing is traced. */
+  readonly spans: MessageSpans | undefined
+  readonly #context: BrokerContext
   /** The policy that applies to the caller; undefined if there is none. */
   readonly #authorization: Authorization | undefined
   readonly #limits: CallerUsage | undefined
   /** `false` if the limits do not apply to the caller. */
   readonly #limited: boolean
 
-  constructor(context: BrokerContext, caller: Caller, internal: boolean, authorization: Authorization | undefined) {
+  /** @param parent The span in which the calls are made. @default they are not recorded */
+  constructor(
+    context: BrokerContext,
+    caller: Caller,
+    internal: boolean,
+    authorization: Authorization | undefined,
+    parent?: SpanParent,
+  ) {
+    this.#context = context
+    this.spans = context.tracing && new MessageSpans(context.tracing, parent)
     this.engine = context.engine
     this.observers = context.observers
     this.routing = context.routing
@@ -71,6 +89,15 @@ export class Access {
     this.#authorization = authorization
     this.#limits = context.limits
     this.#limited = context.limited && !internal
+  }
+
+  get tracing(): Tracing | undefined {
+    return this.#context.tracing?.tracing
+  }
+
+  /** Returns the same access for calls that are made within a span. */
+  within(parent: SpanParent): Access {
+    return new Access(this.#context, this.caller, this.internal, this.#authorization, parent)
   }
 
   /** `true` if a policy applies to the caller. */
@@ -259,10 +286,11 @@ export class Access {
 
   /**
    * Completes and validates a producer's input.
+   * @param span The span of the send, whose context the message gets if it brings none, and if the size limit allows it
    * @param given Replaces the tags of the input
    * @throws BrokerError MESSAGE_INVALID, MESSAGE_TOO_LARGE
    */
-  message(input: MessageInput, given?: Tags): OutgoingMessage {
+  message(input: MessageInput, span: Span | undefined, given?: Tags): OutgoingMessage {
     assertInput(input)
     const { metadata = '', tags: own = NO_TAGS } = input
     const tags = given ?? own
@@ -285,7 +313,8 @@ export class Access {
         { bytes, limit },
       )
     }
-    return { id: randomUUID(), clientId: this.caller.clientId, body, metadata, tags }
+    const sent = span === undefined ? tags : withContext(tags, span, limit - bytes)
+    return { id: randomUUID(), clientId: this.caller.clientId, body, metadata, tags: sent }
   }
 
   /** Checks a body against the channel's schema. @throws BrokerError SCHEMA_MISMATCH, SETTING_UNSUPPORTED */
@@ -293,14 +322,30 @@ export class Access {
     checkBody(this.engine.settings, type, channel, message)
   }
 
-  /** Runs a call, and reports a Broker error to the observers. */
-  run<T>(action: Action, type: ChannelType | undefined, channel: string, call: () => Promise<T>): Promise<T> {
+  /** Runs a call, and reports a Broker error to the observers. Ends the span of the call, if it has one. */
+  run<T>(
+    action: Action,
+    type: ChannelType | undefined,
+    channel: string,
+    call: () => Promise<T>,
+    span?: Span,
+  ): Promise<T> {
     // Not awaited: the frame would keep the call, and with it a message's body, in memory until the call ends.
-    return call().catch((error: unknown) => {
+    const result = call().catch((error: unknown) => {
       if (isBrokerError(error)) this.observers.failed(action, type, channel, this.caller, error.code)
       throw error
     })
+    return span === undefined ? result : endWith(span, result, action === 'send')
   }
+}
+
+/** Returns the tags with the context of a send, unless the message brings one, or has too few bytes left. */
+function withContext(tags: Tags, { context }: Span, bytesLeft: number): Tags {
+  if (hasCreationContext(tags)) return tags
+  const added = traceTags(context)
+  let bytes = 0
+  for (const [name, value] of Object.entries(added)) bytes += name.length + value.length
+  return bytes > bytesLeft ? tags : { ...tags, ...added }
 }
 
 /** @throws BrokerError ARGUMENT_INVALID */

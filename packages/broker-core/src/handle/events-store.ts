@@ -35,7 +35,8 @@ export class EventsStore {
    */
   publish(channel: string, input: StoredEventInput): Promise<AppendResult> {
     const access = this.#access
-    return access.run('send', 'events_store', channel, async () => {
+    const span = access.spans?.send(channel, [input])
+    const call = async (): Promise<AppendResult> => {
       access.channel('send', 'events_store', channel)
       assertInput(input)
       const { key, expectLastOfKey, tombstone, deduplicationKey, deduplicationUntil } = input
@@ -47,7 +48,7 @@ export class EventsStore {
         )
       }
       if (expectLastOfKey !== undefined) assertInteger('expectLastOfKey', expectLastOfKey, 0)
-      const message = access.message(input)
+      const message = access.message(input, span)
       // A tombstone has no content.
       if (!tombstone) access.body('events_store', channel, message)
       const deduplicationId = deduplicationIdOf(message, deduplicationKey, deduplicationUntil)
@@ -60,11 +61,13 @@ export class EventsStore {
       // A tombstone only deletes a key, and routing targets do not keep keys.
       if (access.routing?.active && !tombstone) {
         const { id, duplicate } = result
-        const accepted = { type: 'events_store', channel, message: repeatable, id, duplicate } as const
+        const accepted = { type: 'events_store', channel, message: repeatable, id, duplicate, span } as const
         await routeMessage(access.routing.table, access, accepted)
       }
+      span?.set({ 'messaging.message.id': result.id })
       return result
-    })
+    }
+    return access.run('send', 'events_store', channel, call, span)
   }
 
   /** Returns events, oldest first: from a sequence, from a time, or from the first stored event. */

@@ -18,18 +18,22 @@ export class Events {
   /** Publishes an event to the current subscribers. @throws BrokerError CHANNEL_*, MESSAGE_*, SCHEMA_MISMATCH, ENGINE_UNAVAILABLE */
   publish(channel: string, input: MessageInput): Promise<{ readonly id: string }> {
     const access = this.#access
-    return access.run('send', 'events', channel, async () => {
+    const span = access.spans?.send(channel, [input])
+    const call = async (): Promise<{ readonly id: string }> => {
       access.channel('send', 'events', channel)
-      const message = access.message(input)
+      const message = access.message(input, span)
       access.body('events', channel, message)
       await access.creating('events', channel, () => access.engine.events.publish(channel, message))
       access.observers.accepted('events', channel, access.caller, message)
       if (access.routing?.active) {
         const { id } = message
-        await routeMessage(access.routing.table, access, { type: 'events', channel, message, id, duplicate: false })
+        const accepted = { type: 'events', channel, message, id, duplicate: false, span } as const
+        await routeMessage(access.routing.table, access, accepted)
       }
+      span?.set({ 'messaging.message.id': message.id })
       return { id: message.id }
-    })
+    }
+    return access.run('send', 'events', channel, call, span)
   }
 
   /**

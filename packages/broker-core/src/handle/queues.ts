@@ -10,6 +10,8 @@ import type { RoutingTable } from '../routing/routing-table.ts'
 import { checkBodies } from '../settings/schema/check-body.ts'
 import type { WorkHandler, WorkOptions } from '../work/work.ts'
 import { assertGroup } from '../settings/message-groups.ts'
+import type { Span } from '../tracing/tracing.ts'
+import { spanTime } from '../tracing/tracing.ts'
 import { WorkerPool } from '../work/worker-pool.ts'
 import type { Access } from './access.ts'
 import { assertInput, assertInteger } from './access.ts'
@@ -56,27 +58,31 @@ export class Queues {
    */
   send(channel: string, input: QueueSendInput): Promise<SendResult> {
     const access = this.#access
-    return access.run('send', 'queues', channel, async () => {
+    const span = access.spans?.send(channel, [input])
+    const call = async (): Promise<SendResult> => {
       access.channel('send', 'queues', channel)
-      const message = this.#complete(channel, input)
+      const message = this.#complete(channel, input, span)
       access.body('queues', channel, message)
       const result = await access.creating('queues', channel, () => access.engine.queues.send(channel, message))
       if (!result.duplicate) access.observers.accepted('queues', channel, access.caller, message)
       if (access.routing?.active) {
         const { id, duplicate } = result
-        await routeMessage(access.routing.table, access, { type: 'queues', channel, message, id, duplicate })
+        await routeMessage(access.routing.table, access, { type: 'queues', channel, message, id, duplicate, span })
       }
+      span?.set({ 'messaging.message.id': result.id })
       return result
-    })
+    }
+    return access.run('send', 'queues', channel, call, span)
   }
 
   /** Stores all messages or none, like {@link send}. */
   sendBatch(channel: string, inputs: readonly QueueSendInput[]): Promise<readonly SendResult[]> {
     const access = this.#access
-    return access.run('send', 'queues', channel, async () => {
+    const span = Array.isArray(inputs) ? access.spans?.send(channel, inputs) : undefined
+    const call = async (): Promise<readonly SendResult[]> => {
       access.channel('send', 'queues', channel)
       assertObject('inputs', inputs, 'a list of messages')
-      const messages = inputs.map((input) => this.#complete(channel, input))
+      const messages = inputs.map((input) => this.#complete(channel, input, span))
       if (messages.length === 0) return []
       const checks = checkBodies(access.engine.settings, 'queues', channel, messages)
       if (checks !== undefined) await checks
@@ -84,9 +90,10 @@ export class Queues {
       for (const [i, message] of messages.entries()) {
         if (!results[i]?.duplicate) access.observers.accepted('queues', channel, access.caller, message)
       }
-      if (access.routing?.active) await this.#route(access.routing.table, channel, messages, results)
+      if (access.routing?.active) await this.#route(access.routing.table, channel, messages, results, span)
       return results
-    })
+    }
+    return access.run('send', 'queues', channel, call, span)
   }
 
   /** Starts the copies of the messages in order, so that copies keep the order of the batch. */
@@ -95,16 +102,17 @@ export class Queues {
     channel: string,
     messages: readonly QueueSend[],
     results: readonly SendResult[],
+    span: Span | undefined,
   ): Promise<void> {
     const access = this.#access
     const copies = messages.map((message, i) => {
       const { id = message.id, duplicate = false } = results[i] ?? {}
-      return routeMessage(table, access, { type: 'queues', channel, message, id, duplicate })
+      return routeMessage(table, access, { type: 'queues', channel, message, id, duplicate, span })
     })
     await Promise.all(copies)
   }
 
-  #complete(channel: string, input: QueueSendInput): QueueSend {
+  #complete(channel: string, input: QueueSendInput, span: Span | undefined): QueueSend {
     assertInput(input)
     const { delayMs = 0, expirationMs = 0, maxReceiveCount = 0, deadLetterQueue = '' } = input
     assertInteger('delayMs', delayMs, 0)
@@ -126,7 +134,7 @@ export class Queues {
     // Messages create the queue when they move to it, and then no caller can be refused any more.
     if (deadLetterQueue !== '') this.#access.reserve('queues', deadLetterQueue)
     const { tags = {}, deduplicationKey, deduplicationUntil } = input
-    const message = this.#access.message(input, queueTags(tags))
+    const message = this.#access.message(input, span, queueTags(tags))
     const { settings } = this.#access.engine
     const groups = settings.active ? settings.of('queues', channel).groups : undefined
     if (groups !== undefined) assertGroup(groups, message.tags, delayMs)
@@ -150,7 +158,8 @@ export class Queues {
       assertInteger('waitMs', waitMs, 0)
       assertInteger('leaseMs', leaseMs, 1)
       signal?.throwIfAborted()
-      const { caller, gate } = access
+      const { caller, gate, spans } = access
+      const startedAt = spans === undefined ? 0 : spanTime()
       const receive = (until: AbortSignal | undefined): Promise<readonly QueueDelivery[]> => {
         const options = { ...limit, maxMessages, waitMs, leaseMs, clientId: caller.clientId, signal: until }
         // Receivers that wait pass the gate also without settings: a pause may begin meanwhile.
@@ -164,6 +173,7 @@ export class Queues {
           )
         : receive(signal))
       for (const { message } of deliveries) access.observers.delivered('queues', channel, access.caller, message)
+      if (deliveries.length > 0) spans?.received(channel, deliveries, startedAt, leaseMs)
       return deliveries
     })
   }
@@ -230,7 +240,7 @@ export class Queues {
    * lease and receipts of other clients are in `lost`. Until the lease ends a repeated call has the result of the first.
    */
   ack(receipts: readonly string[]): Promise<SettleResult> {
-    return this.#settle(receipts, (queues, clientId) => queues.ack(receipts, clientId))
+    return this.#settle('ack', receipts, (queues, clientId) => queues.ack(receipts, clientId))
   }
 
   /**
@@ -239,7 +249,7 @@ export class Queues {
    * @throws BrokerError NO_DEAD_LETTER_QUEUE if `reject` is set and a message has none; then no message is settled
    */
   nack(receipts: readonly string[], options: NackOptions = {}): Promise<SettleResult> {
-    return this.#settle(receipts, (queues, clientId) => {
+    return this.#settle('nack', receipts, (queues, clientId) => {
       assertNack(options)
       return queues.nack(receipts, clientId, options)
     })
@@ -267,20 +277,30 @@ export class Queues {
 
   /** Sets the end of the leases to `leaseMs` ms from now. */
   extend(receipts: readonly string[], leaseMs: number): Promise<SettleResult> {
-    return this.#settle(receipts, (queues, clientId) => {
+    const extend: Settlement = (queues, clientId) => {
       assertInteger('leaseMs', leaseMs, 1)
       return queues.extend(receipts, clientId, leaseMs)
-    })
+    }
+    return this.#settle('extend', receipts, extend, leaseMs)
   }
 
   #settle(
+    operation: 'ack' | 'nack' | 'extend',
     receipts: readonly string[],
-    call: (queues: Access['engine']['queues'], clientId: string) => Promise<SettleResult>,
+    call: Settlement,
+    leaseMs?: number,
   ): Promise<SettleResult> {
     const access = this.#access
-    return access.run('settle', 'queues', '', async () => {
+    const { spans } = access
+    const settle = async (): Promise<SettleResult> => {
       assertTexts('receipts', receipts)
       return call(access.engine.queues, access.caller.clientId)
+    }
+    if (spans === undefined) return access.run('settle', 'queues', '', settle)
+    const result = access.run('settle', 'queues', '', settle, spans.settle(operation, receipts))
+    return result.then((settled) => {
+      spans.settled(operation, receipts, settled, leaseMs)
+      return settled
     })
   }
 
@@ -316,6 +336,9 @@ export class Queues {
     })
   }
 }
+
+/** Settles deliveries of a client. */
+type Settlement = (queues: Access['engine']['queues'], clientId: string) => Promise<SettleResult>
 
 /** @throws BrokerError ARGUMENT_INVALID */
 function assertNack(options: NackOptions): void {

@@ -6,6 +6,7 @@ import type { MessageInput, Reply, RequestMessage } from '../message.ts'
 import { encodeText } from '../message.ts'
 import type { Observers } from '../observer.ts'
 import { assertFunction, assertObject } from '../options.ts'
+import { endWith } from '../tracing/message-spans.ts'
 import type { Access } from './access.ts'
 import { assertInteger, assertNotDurable } from './access.ts'
 
@@ -34,12 +35,14 @@ export class Requests {
    */
   send(channel: string, input: MessageInput, options: RequestOptions): Promise<Reply> {
     const access = this.#access
-    return access.run('send', this.#type, channel, async () => {
+    const span = access.spans?.send(channel, [input])
+    const call = async (): Promise<Reply> => {
       access.channel('send', this.#type, channel)
       assertObject('options', options, 'an object with timeoutMs, such as { timeoutMs: 5000 }')
       assertInteger('timeoutMs', options.timeoutMs, 1)
       options.signal?.throwIfAborted()
-      const message = access.message(input)
+      const message = access.message(input, span)
+      span?.set({ 'messaging.message.id': message.id })
       access.body(this.#type, channel, message)
       const ended = access.beginWaiting()
       try {
@@ -53,7 +56,8 @@ export class Requests {
         ended?.()
         throw error
       }
-    })
+    }
+    return access.run('send', this.#type, channel, call, span)
   }
 
   /**
@@ -75,7 +79,9 @@ export class Requests {
         access.creating(this.#type, channel, () =>
           access.engine.requests.serve(this.#type, channel, options, (request) => {
             access.observers.delivered(this.#type, channel, access.caller, request)
-            return replyOf(handler(request))
+            const span = access.spans?.process(channel, request)
+            const reply = replyOf(handler(request))
+            return span === undefined ? reply : endWith(span, reply, false)
           }),
         ),
       )

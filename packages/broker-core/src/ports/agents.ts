@@ -55,6 +55,8 @@ export interface AgentRequestOptions {
   readonly hops?: number | undefined
   /** Headers of the caller that are forwarded to the agent. @default none */
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** `true` if the headers name a recorded span: the call of the agent is recorded within it. @default false */
+  readonly traced?: boolean | undefined
   /** Ends the wait when aborted; the request then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
   /**

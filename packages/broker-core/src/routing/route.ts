@@ -10,6 +10,8 @@ import type { OutgoingMessage } from '../message.ts'
 import { contentOf } from '../message.ts'
 import type { Observers } from '../observer.ts'
 import { checkBodies } from '../settings/schema/check-body.ts'
+import type { MessageSpans } from '../tracing/message-spans.ts'
+import type { Span } from '../tracing/tracing.ts'
 import type { RoutingTable } from './routing-table.ts'
 import type { RoutingFailure, RoutingPlace } from './routing.ts'
 import type { RoutableType, RoutingRule } from './rule.ts'
@@ -34,6 +36,7 @@ export interface CopySender {
   readonly engine: Engine
   readonly observers: Observers
   readonly caller: Caller
+  readonly spans?: MessageSpans | undefined
   /** Runs a call that creates the channel if it does not exist. @throws BrokerError CALLER_LIMIT */
   creating<T>(type: RoutableType, channel: string, work: () => Promise<T>): Promise<T>
 }
@@ -46,6 +49,8 @@ export interface AcceptedMessage extends RoutingPlace {
   readonly id: string
   /** `true` if the engine had stored the message before. */
   readonly duplicate: boolean
+  /** The span of the send, if it is recorded. */
+  readonly span?: Span | undefined
 }
 
 /** A channel that holds the message or a copy of it. */
@@ -179,6 +184,8 @@ class Journey {
     const tags = to.type === 'queues' ? queueTags(content.tags) : content.tags
     const message: OutgoingMessage = { ...content, id: randomUUID(), tags }
     const hops = from.hops + 1
+    const sent = this.#origin.span
+    const span = sent && this.#sender.spans?.copy(sent, to.channel, message.id)
     try {
       const checks = checkBodies(this.#sender.engine.settings, to.type, to.channel, [message])
       if (checks !== undefined) await checks
@@ -193,7 +200,10 @@ class Journey {
       const code = isBrokerError(error) ? error.code : undefined
       const isSchema = code === 'SCHEMA_MISMATCH' || code === 'SETTING_UNSUPPORTED'
       this.#fail(rule, from, isSchema ? 'schema' : 'engine', detail, to, code)
+      span?.fail(code ?? 'INTERNAL')
       return undefined
+    } finally {
+      span?.end()
     }
   }
 
