@@ -1,10 +1,14 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import type { SpanAttributes } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome, Steps } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome, RequestSpan, Steps } from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import {
+  addressOf,
+  idText,
+  isServerError,
   jsonRpcErrorText,
   JsonRpcExchange,
   LARGE_BODY_BYTES,
@@ -64,6 +68,7 @@ export class A2aExchange extends JsonRpcExchange {
   /** Writes the extended cards that agents send. */
   readonly cards: Pick<Cards, 'extended'> | undefined
   readonly #onFinished: ((event: A2aRequestEvent) => void) | undefined
+  #errorCode: string | undefined
 
   constructor(
     request: HttpRequest,
@@ -76,6 +81,29 @@ export class A2aExchange extends JsonRpcExchange {
     this.head = native
     this.cards = native?.cards
     this.#onFinished = onFinished
+  }
+
+  protected override describe(): RequestSpan {
+    const { id, method, official, request } = this
+    const name = official?.method?.names[official.version] ?? method
+    const isKnown = name !== 'unknown'
+    return {
+      name: isKnown ? name : (request.method ?? ''),
+      attributes: {
+        'rpc.system.name': 'jsonrpc',
+        'rpc.method': isKnown ? name : undefined,
+        'jsonrpc.request.id': id === undefined ? undefined : idText(id),
+        'client.address': addressOf(request),
+        'network.protocol.name': 'http',
+        'network.transport': 'tcp',
+      },
+    }
+  }
+
+  protected override outcome(): SpanAttributes {
+    const code = this.#errorCode
+    if (code !== undefined) this.span?.fail(code, isServerError(code))
+    return { 'rpc.response.status_code': code === AGENTS_OWN ? undefined : code, ...super.outcome() }
   }
 
   /**
@@ -236,6 +264,7 @@ export class A2aExchange extends JsonRpcExchange {
 
   /** Reports the outcome to the hooks, for an answer that other code wrote, such as a stream. */
   finished(status: 'success' | 'error', errorCode?: string, firstByteSeconds?: number): void {
+    this.#errorCode = errorCode
     if (this.#onFinished === undefined) return
     const { agentId, method, seconds } = this
     this.#onFinished({ agentId, method, status, errorCode, seconds, firstByteSeconds: firstByteSeconds ?? seconds })

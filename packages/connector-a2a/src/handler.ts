@@ -76,6 +76,7 @@ export class A2aEndpoint {
     this.#surface = new Surface({
       ...options,
       originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
+      tracing: broker.tracing,
       drain: (graceMs) => this.gateway.close(graceMs),
       finish: (graceMs) => this.#finish(graceMs),
     })
@@ -121,6 +122,7 @@ export class A2aEndpoint {
       registry,
       {
         system,
+        tracing: broker.tracing,
         authorization: registry.authorization,
         maxResponseBytes: agentMaxResponseBytes,
         maxConcurrency: options.agentMaxConcurrency,

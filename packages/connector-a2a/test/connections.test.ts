@@ -37,7 +37,7 @@ function call(
 ): { readonly call: AgentCall; readonly result: Promise<CallResult> } {
   const { promise, resolve } = Promise.withResolvers<CallResult>()
   const held = new HeldBytes(new AdmissionControl(), 'client:me')
-  const sent = new AgentCall(asked, new ReplyBody(held, 1_000_000), resolve)
+  const sent = new AgentCall(asked, new ReplyBody(held, 1_000_000), resolve, () => undefined)
   sent.send(target)
   return { call: sent, result: promise }
 }

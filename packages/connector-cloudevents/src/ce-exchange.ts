@@ -2,9 +2,10 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import { CallEnded, HttpExchange, SseStream } from '@signalbox/http-kit'
 import { restRefusal, TextParts } from '@signalbox/http-kit/internal'
-import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
+import type { Refusal, RequestSpan, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
 import { CeError, toCeError } from './errors.ts'
+import type { IncomingEvent } from './event/attributes.ts'
 import type { CeOutcome } from './options.ts'
 import { PUSH_PATH } from './push/push-subscriptions.ts'
 import type { HttpRequest, HttpResponse } from '@signalbox/http-kit'
@@ -42,6 +43,10 @@ export class CeExchange extends HttpExchange {
   route = 'unknown'
   /** The query string without its question mark. */
   query = ''
+  /** The path of the route. */
+  template: string | undefined
+  /** The event of the request, or the first one of a batch. */
+  first: Pick<IncomingEvent, 'message'> | undefined
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
 
   constructor(
@@ -52,6 +57,21 @@ export class CeExchange extends HttpExchange {
   ) {
     super(request, response, moreHeaders)
     this.#onFinished = onFinished
+  }
+
+  protected override describe(): RequestSpan {
+    const { template, request, first } = this
+    const { method = '' } = request
+    const { ce_id: id, ce_source: source, ce_type: type } = first?.message.tags ?? {}
+    return {
+      name: template === undefined ? method : `${method} ${template}`,
+      attributes: {
+        ...this.httpAttributes(template),
+        'cloudevents.event_id': id,
+        'cloudevents.event_source': source,
+        'cloudevents.event_type': type,
+      },
+    }
   }
 
   answer(answer: CeAnswer, settlements: Settlements): void {

@@ -155,6 +155,7 @@ class CeSurface {
     this.#surface = new Surface({
       ...options,
       originsSetting: 'CONNECTORSCE_TRUSTED_ORIGINS',
+      tracing: broker.tracing,
       finish: () => this.#finish(),
     })
     const { failed, settlements } = this.#surface
@@ -192,9 +193,11 @@ class CeSurface {
     const target = route === undefined && push !== undefined ? pushTarget(name) : undefined
     if (route !== undefined) {
       exchange.route = name
+      exchange.template = `${base}/${name}`
       this.#surface.serve(exchange, route.method === method ? route : [route.method])
     } else if (push !== undefined && target !== undefined) {
       exchange.route = PUSH_PATH
+      exchange.template = `${base}/${PUSH_PATH}`
       const methods = pushMethods(target)
       this.#surface.serve(exchange, methods.includes(method) ? this.#pushRoute(push, target) : methods)
     } else this.#surface.serve(exchange, undefined)
@@ -239,7 +242,9 @@ class CeSurface {
   async #run(call: Call<RouteExchange>, events: readonly IncomingEvent[]): Promise<void> {
     const { environment } = this
     const { exchange } = call
-    const running = new RouteCall(call, call.caller.handle(this.#broker), events, environment)
+    exchange.first = events[0]
+    const broker = call.caller.handleWithin(exchange.span, this.#broker)
+    const running = new RouteCall(call, broker, events, environment)
     const answer = await exchange.prepared?.(running)
     if (answer !== undefined) exchange.answer(answer, environment.settlements)
   }

@@ -96,6 +96,7 @@ export class McpEndpoint {
       ...options,
       originsSetting: 'CONNECTORSMCP_TRUSTED_ORIGINS',
       alsoLocal: MCP_LOCAL_HOSTS,
+      tracing: broker.tracing,
       drain: (graceMs) => this.#drain(graceMs),
       finish: () => this.#finish(),
     })
@@ -314,7 +315,7 @@ export class McpEndpoint {
     const progressToken = readProgressToken(message)
     const call = new ToolCall(
       tool,
-      caller.handle(this.#broker),
+      caller.handleWithin(exchange.span, this.#broker),
       exchange,
       id,
       exchange.accepted.events ? progressToken : undefined,

@@ -1,11 +1,15 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { PolicyAction } from '@signalbox/broker-core'
-import type { HttpRequest, HttpResponse, JsonObject, JsonRpcMessage, Unsettled } from '@signalbox/http-kit'
+import type { PolicyAction, SpanAttributes, Tracing } from '@signalbox/broker-core'
+import { traceContextOf } from '@signalbox/broker-core/internal'
+import type { HttpRequest, HttpResponse, JsonObject, JsonRpcMessage, RequestSpan, Unsettled } from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError, SseStream } from '@signalbox/http-kit'
 import {
+  addressOf,
   authenticationFailed,
+  idText,
+  isServerError,
   errorText,
   eventText,
   jsonRpcErrorText,
@@ -21,9 +25,9 @@ import type { ProtectedResource } from './oauth.ts'
 import type { ClientCapabilities } from './wire/capabilities.ts'
 import type { AcceptedMediaTypes, ProtocolHeaders } from './wire/headers.ts'
 import { acceptedBy, checkProtocolHeaders, readProtocolHeaders } from './wire/headers.ts'
-import { capabilitiesIn, checkStateless, namesRevision } from './wire/request-meta.ts'
+import { capabilitiesIn, checkStateless, metaOf, namesRevision, traceContext } from './wire/request-meta.ts'
 import type { ResultType, Revision } from './wire/revision.ts'
-import { DEFAULT_REVISION, STATELESS_REVISION } from './wire/revisions.ts'
+import { DEFAULT_REVISION, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.ts'
 
 /** The parts that all exchanges of one connector share. */
 export interface ExchangeEnvironment {
@@ -50,6 +54,8 @@ export class McpExchange extends JsonRpcExchange {
   revision: Revision
   /** The `_meta` of a request of a stateless revision. */
   meta: JsonObject | undefined
+  #traceMeta: JsonObject | undefined
+  #failure: string | undefined
   sessionId: string | undefined
   /** The name of the method, for metrics. */
   method = 'unknown'
@@ -79,11 +85,45 @@ export class McpExchange extends JsonRpcExchange {
    * @throws JsonRpcError with a code of the revision
    */
   recognize(message: JsonRpcMessage): void {
+    if (message.kind !== 'response') this.#traceMeta = metaOf(message)
     if (this.revision.stateless || namesRevision(message)) {
       this.revision = STATELESS_REVISION
       this.sessionId = undefined
       this.meta = checkStateless(this.request.headers, message)
     } else this.checkHeaders(message.kind === 'request' ? message.id : undefined)
+  }
+
+  /** The trace headers for agents that the request calls: those of its span, or of its caller if it is not recorded. */
+  get traceHeaders(): Readonly<Record<string, string>> {
+    const given = traceContext(this.request.headers, this.#traceMeta)
+    return this.span === undefined ? given : { ...given, ...this.span.headers() }
+  }
+
+  protected override describe(tracing: Tracing): RequestSpan {
+    const { id, method, revision, tool, request } = this
+    const isCall = method === 'tools/call'
+    const network = { 'network.transport': 'tcp', 'network.protocol.name': 'http' } as const
+    const attributes: SpanAttributes = {
+      'mcp.method.name': SERVED_METHODS.has(method) ? method : undefined,
+      'gen_ai.tool.name': tool,
+      'gen_ai.operation.name': isCall ? 'execute_tool' : undefined,
+      'mcp.protocol.version': revision.version,
+      'jsonrpc.request.id': id === undefined ? undefined : idText(id),
+      'client.address': addressOf(request),
+      ...network,
+    }
+    const known = method === 'unknown' ? (request.method ?? '') : method
+    const name = tool === undefined ? known : `${known} ${tool}`
+    const inMeta = traceContextOf(this.#traceMeta?.['traceparent'], this.#traceMeta?.['tracestate'])
+    if (inMeta === undefined) return { name, attributes }
+    const inHeaders = tracing.read(request.headers)
+    return { name, attributes, parent: inMeta, links: inHeaders && [{ context: inHeaders }] }
+  }
+
+  protected override outcome(): SpanAttributes {
+    const type = this.#failure
+    if (type !== undefined) this.span?.fail(type, type === 'tool_error' || isServerError(type))
+    return { 'rpc.response.status_code': type === 'tool_error' ? undefined : type, ...super.outcome() }
   }
 
   /** The client's capabilities. Only requests of stateless revisions declare them. */
@@ -141,6 +181,7 @@ export class McpExchange extends JsonRpcExchange {
     }
     if (!(error instanceof JsonRpcError)) throw error
     const status = error.status ?? this.revision.statusOf(error.code, true)
+    this.#failure = String(error.code)
     this.#answer(status, jsonRpcErrorText(error), 'error')
   }
 
@@ -188,6 +229,7 @@ export class McpExchange extends JsonRpcExchange {
 
   #fail(error: JsonRpcError, id: string | undefined, outcome: McpOutcome, headers?: OutgoingHttpHeaders): void {
     const { code, data, message, status = this.revision.statusOf(code, false) } = error
+    this.#failure = String(code)
     const text = errorText(id, code, message, data)
     if (this.request.readableEnded || this.#stream !== undefined) {
       this.#answer(status, text, outcome, undefined, headers)
@@ -263,6 +305,7 @@ export class McpExchange extends JsonRpcExchange {
   }
 
   #finished(outcome: McpOutcome): void {
+    if (outcome === 'tool_error') this.#failure = outcome
     this.#environment.onFinished?.(this, outcome)
   }
 }

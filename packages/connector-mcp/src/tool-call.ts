@@ -16,7 +16,6 @@ import type { OwnedTask } from './tasks/owned-task.ts'
 import type { Tasks } from './tasks/tasks.ts'
 import type { TaskHandling, Tool, ToolContext, ToolOutcome } from './tools/tool.ts'
 import { resultMembers } from './tools/tool.ts'
-import { traceContext } from './wire/request-meta.ts'
 
 /** The parts that all calls of one connector share. */
 export interface CallEnvironment {
@@ -96,7 +95,11 @@ export class ToolCall implements ToolContext, RunningCall {
   }
 
   get traceContext(): Readonly<Record<string, string>> {
-    return traceContext(this.#exchange.request.headers, this.#exchange.meta)
+    return this.#exchange.traceHeaders
+  }
+
+  get traced(): boolean {
+    return this.#exchange.span !== undefined
   }
 
   get hold(): RequestHold | undefined {

@@ -201,9 +201,9 @@ describe('M16 trace context', () => {
     expect(await forwarded((host) => callTool(host, 'agent_send', ARGS, { meta, headers: HEADERS }))).toEqual([{}])
   })
 
-  test('M16 - the older revisions do not define them', async () => {
+  test('M16 - they go to the agent in the older revisions too', async () => {
     const { params, ...rest } = toolCall('agent_send', ARGS) as { params: object }
     const older = { ...rest, params: { ...params, _meta: TRACE } }
-    expect(await forwarded((host) => host.post(older, HEADERS))).toEqual([{ traceparent: HEADERS.traceparent }])
+    expect(await forwarded((host) => host.post(older, HEADERS))).toEqual([TRACE])
   })
 })

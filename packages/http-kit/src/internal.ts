@@ -20,9 +20,11 @@ export { JsonRpcExchange } from './json/json-rpc-exchange.ts'
 export {
   errorText,
   idKey,
+  idText,
   internalError,
   isIdText,
   isJsonRpc,
+  isServerError,
   jsonRpcErrorText,
   readRequestHead,
   readRequestId,
@@ -123,3 +125,4 @@ export { eventText, SSE_HEADERS } from './surface/sse.ts'
 export { LARGE_BODY_BYTES, wholeBody } from './surface/surface.ts'
 export { escapedSize, LONG_TEXT_BYTES, LongBytes, TextParts } from './surface/text-parts.ts'
 export { LOCAL_HOSTS, MCP_LOCAL_HOSTS, WebPolicy } from './surface/web-policy.ts'
+export { spanOf } from './surface/http-exchange.ts'

@@ -1,4 +1,4 @@
-import type { BrokerHandle, Engine, MessageInput } from '@signalbox/broker-core'
+import type { BrokerHandle, Engine, MessageInput, SpanParent, Tracing } from '@signalbox/broker-core'
 import { messageOf, positionFor } from '@signalbox/broker-core/internal'
 import type { ArgumentProblem, GivenSchedule } from '@signalbox/http-kit/internal'
 import { CATCHUP_SECONDS, isSchedule, scheduleProblems } from '@signalbox/http-kit/internal'
@@ -288,15 +288,17 @@ export class Schedules implements AsyncDisposable {
       },
       deduplicationUntil: until,
     }
+    const { tracing } = this.#system
+    const broker = tracing === undefined ? this.#system : this.#system.within(spansOf(tracing, id))
     switch (type) {
       case 'queues':
-        return this.#system.queues.send(channel, input)
+        return broker.queues.send(channel, input)
       case 'events_store': {
-        const { id: messageId, duplicate } = await this.#system.eventsStore.publish(channel, input)
+        const { id: messageId, duplicate } = await broker.eventsStore.publish(channel, input)
         return { id: messageId, duplicate }
       }
       default:
-        return { ...(await this.#system.events.publish(channel, input)), duplicate: false }
+        return { ...(await broker.events.publish(channel, input)), duplicate: false }
     }
   }
 
@@ -311,4 +313,11 @@ export class Schedules implements AsyncDisposable {
 /** Returns a record in which a due time needs no further work. */
 function settled({ missed }: FireRecord, time: number, more: number): Pick<FireRecord, 'settled' | 'missed'> {
   return { settled: time, missed: missed + more }
+}
+
+/** Returns the parent of the spans in which a schedule sends: each begins a new trace. */
+function spansOf(tracing: Tracing, id: string): SpanParent {
+  return {
+    child: (start) => tracing.begin({ ...start, attributes: { ...start.attributes, 'signalbox.schedule.id': id } }),
+  }
 }

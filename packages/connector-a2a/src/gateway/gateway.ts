@@ -275,15 +275,16 @@ export class Gateway {
 }
 
 function requestOptions(
-  { request, hold }: A2aExchange,
+  { request, hold, span }: A2aExchange,
   { account, identity: { clientId, roles = [] } }: ConnectionCaller,
   timeoutMs: number | undefined,
   { wire }: CallProtocol,
 ): AgentRequestOptions {
-  const headers = callerHeaders(request.headers)
+  const given = callerHeaders(request.headers)
+  const headers = span === undefined ? given : { ...given, ...span.headers() }
   const hops = hopsOf(request.headers)
   const caller = { clientId, account, roles }
-  return { caller, headers, hops, hold, timeoutMs, wire }
+  return { caller, headers, traced: span !== undefined, hops, hold, timeoutMs, wire }
 }
 
 function overloaded(): JsonRpcError {

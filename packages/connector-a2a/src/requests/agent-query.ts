@@ -87,6 +87,8 @@ export interface AgentQuery {
   readonly hops: number
   /** The caller's HTTP headers that are forwarded to the agent, by lower-case name. */
   readonly headers: Readonly<Record<string, string>>
+  /** `true` if the headers name the span of the request, and the call of the agent is recorded in it. @default false */
+  readonly traced?: boolean | undefined
   /** Present on {@link WIRE_CHANNEL}. */
   readonly wire?: WireRequest | undefined
   /** The request of the HTTP+JSON binding that the serving node sends in place of a POST to the url. Not encoded. */
@@ -103,7 +105,8 @@ const VERSIONS: ReadonlySet<string> = new Set<WireVersion>(['1.0', '0.3'])
 
 /** Encodes a request as the message of a Query: its body is the envelope, all other values are tags. */
 export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly body: Uint8Array } {
-  const { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire, log } = query
+  const { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, traced, wire, log } =
+    query
   const tags: Record<string, string> = {
     a2a_mode: mode,
     a2a_caller: callerId,
@@ -112,6 +115,7 @@ export function encodeAgentQuery(query: AgentQuery): MessageInput & { readonly b
     a2a_hops: String(hops),
   }
   if (admin === true) tags['a2a_admin'] = '1'
+  if (traced === true) tags['a2a_traced'] = '1'
   if (requestId !== undefined) tags['a2a_request_id'] = requestId
   if (streamId !== undefined) tags['a2a_stream_id'] = streamId
   if (wire !== undefined) {
@@ -149,9 +153,10 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
   }
   const { a2a_account: account = `client:${callerId}`, a2a_request_id: requestId } = tags
   const admin = tags['a2a_admin'] === '1'
+  const traced = tags['a2a_traced'] === '1'
   const wire = decodeWire(tags)
   const log = decodeLog(tags)
-  return { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, wire, log }
+  return { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, traced, wire, log }
 }
 
 function decodeLog(tags: RequestMessage['tags']): LoggedRequest | undefined {

@@ -2,7 +2,16 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type { Call, HttpRequest, HttpResponse, JsonRpcError, Route, Steps, Surface } from '@signalbox/http-kit'
+import type {
+  Call,
+  HttpRequest,
+  HttpResponse,
+  JsonRpcError,
+  RequestSpan,
+  Route,
+  Steps,
+  Surface,
+} from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { allSteps, isJsonObject, jsonHeadersProblem, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
@@ -24,6 +33,7 @@ import type { RestError } from './rest-error.ts'
 import { agentRestError, restErrorText, restStatus } from './rest-error.ts'
 import { queryMembers, restRequest } from './rest-request.ts'
 import type { RestRequest } from './rest-request.ts'
+import { REST_PATHS } from './rest-resource.ts'
 import type { RestResource } from './rest-resource.ts'
 
 /** The parts of the gateway that the binding uses. */
@@ -150,6 +160,11 @@ class RestExchange extends A2aExchange {
   override *succeed(id: string, result: Uint8Array, headers?: OutgoingHttpHeaders): Steps<void> {
     // Agents answer `null` or an object without members.
     yield* super.succeed(id, this.#method.operation === 'push-delete' ? NO_MEMBERS : result, headers)
+  }
+
+  protected override describe(): RequestSpan {
+    const route = `/a2a/{agent_id}${REST_PATHS[this.#method.operation]}`
+    return { name: `${this.request.method ?? ''} ${route}`, attributes: this.httpAttributes(route) }
   }
 
   protected override resultFrame(): readonly [string, string] {

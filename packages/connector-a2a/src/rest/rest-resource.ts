@@ -32,6 +32,21 @@ const PUSH_CONFIG = new Map<string, Operation>([
 const EXTENDED_CARD = new Map<string, Operation>([['GET', 'extended-card']])
 const VERBS = { ':cancel': CANCEL, ':subscribe': SUBSCRIBE } as const
 
+/** The paths of the operations below the agent's url, with a name in braces for a part that varies. */
+export const REST_PATHS: { readonly [Name in Operation]: string } = {
+  send: '/message:send',
+  stream: '/message:stream',
+  list: '/tasks',
+  get: '/tasks/{id}',
+  cancel: '/tasks/{id}:cancel',
+  resubscribe: '/tasks/{id}:subscribe',
+  'push-list': '/tasks/{id}/pushNotificationConfigs',
+  'push-create': '/tasks/{id}/pushNotificationConfigs',
+  'push-get': '/tasks/{id}/pushNotificationConfigs/{configId}',
+  'push-delete': '/tasks/{id}/pushNotificationConfigs/{configId}',
+  'extended-card': '/extendedAgentCard',
+}
+
 /**
  * Returns the resource of a path; undefined if there is none.
  * @param path The path below `/a2a/`, percent-encoded: ids may contain slashes and colons

@@ -3,6 +3,7 @@ import { Readable } from 'node:stream'
 
 import { ReadingTurns } from '@signalbox/http-kit/internal'
 import type { AgentTarget } from '@signalbox/registry'
+import type { Span } from '@signalbox/broker-core'
 import type { Dispatcher } from 'undici'
 
 import type { AgentQuery } from '../requests/agent-query.ts'
@@ -45,7 +46,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   readonly #query: AgentQuery
   readonly #body: ReplyBody
   readonly #done: (result: CallResult) => void
-  readonly #tap: StreamTap | undefined
+  readonly #tap: StreamTap
   readonly #timer: NodeJS.Timeout
   readonly #turns: ReadingTurns
   /** Set as soon as the request is written. */
@@ -54,15 +55,19 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   #written = false
   #settled = false
   #status = 0
+  #isFirst = true
   #relayed: AgentReply['headers']
   #events: AgentResponse | undefined
+  readonly #span: Span | undefined
 
   /**
    * @param body Takes the body of a response that is not relayed as a stream
    * @param tap Called with each chunk of a response that is relayed as a stream, before it can be read
+   * @param span The span of the exchange, if it is recorded. Ends with the response
    */
-  constructor(query: AgentQuery, body: ReplyBody, done: (result: CallResult) => void, tap?: StreamTap) {
+  constructor(query: AgentQuery, body: ReplyBody, done: (result: CallResult) => void, tap: StreamTap, span?: Span) {
     this.#tap = tap
+    this.#span = span
     this.#query = query
     this.#body = body
     this.#done = done
@@ -78,7 +83,7 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   send(target: AgentTarget): void {
     if (this.#settled) return
     const { body, rest } = this.#query
-    const headers = requestHeaders(target.host, this.#query)
+    const headers = requestHeaders(target.host, this.#query, this.#span?.headers())
     if (rest === undefined) target.request('POST', headers, body, this)
     else target.request(rest.method, headers, rest.method === 'POST' ? body : null, this, rest.path)
   }
@@ -131,7 +136,9 @@ export class AgentCall implements Dispatcher.DispatchHandler {
   /** @inheritdoc */
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#events !== undefined) {
-      this.#events.feed(chunk, this.#tap?.(chunk))
+      if (this.#isFirst) this.#span?.event('first_byte')
+      this.#isFirst = false
+      this.#events.feed(chunk, this.#tap(chunk))
       return
     }
     if (this.#settled) return
@@ -169,7 +176,17 @@ export class AgentCall implements Dispatcher.DispatchHandler {
     this.#settled = true
     clearTimeout(this.#timer)
     if (result.reply.body.byteLength === 0) this.#body.drop()
+    if (this.#span !== undefined) this.#trace(this.#span, result)
     this.#done(this.#query.wire === undefined ? result : this.#described(result))
+  }
+
+  #trace(span: Span, { reply, events }: CallResult): void {
+    if (this.#status !== 0) span.set({ 'http.response.status_code': this.#status })
+    const failure = reply.failure ?? (reply.executed ? undefined : reply.error)
+    if (failure !== undefined) span.fail(failure)
+    else if (this.#status >= 400) span.fail(String(this.#status))
+    if (events === undefined) span.end()
+    else this.#events?.once('close', () => span.end())
   }
 
   /** Adds to the reply the headers and the kind of body that a request in a version of A2A needs. */

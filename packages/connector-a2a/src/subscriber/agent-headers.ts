@@ -9,9 +9,11 @@ const { validateHeaderName, validateHeaderValue } = process.getBuiltinModule('no
  * Returns the headers for the agent as names and values in turn: the broker's own headers and the
  * caller's, without Connection and Content-Length, which come with the connection.
  * `X-Broker-Caller-ID` names the verified caller; the caller cannot set it.
+ * @param trace The headers of a recorded call's span, by lower-case name. They replace the caller's
  */
-export function requestHeaders(host: string, query: AgentQuery): string[] {
-  const { callerId, headers, hops, mode, streamId } = query
+export function requestHeaders(host: string, query: AgentQuery, trace?: AgentQuery['headers']): string[] {
+  const { callerId, hops, mode, streamId } = query
+  const headers = trace === undefined ? query.headers : { ...query.headers, ...trace }
   const sent = [
     'Host',
     host,

@@ -1,6 +1,6 @@
 import type { Buffer } from 'node:buffer'
 
-import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
+import type { BrokerHandle, ReplyInput, RequestMessage, Tracing } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
 import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
@@ -24,6 +24,7 @@ import type { NodeBudget } from '../stream/link/node-budget.ts'
 import type { SenderOwner } from '../stream/link/sender.ts'
 import type { CallResult } from './agent-call.ts'
 import { AgentCall } from './agent-call.ts'
+import { agentSpan } from './agent-span.ts'
 import {
   ACCEPTED,
   ADDRESS_REFUSED,
@@ -49,6 +50,8 @@ import { askAgent } from './wire/ask-agent.ts'
 /** The state that all agents of a node share. */
 export interface ServingNode {
   readonly system: BrokerHandle
+  /** Undefined if nothing is traced. */
+  readonly tracing?: Tracing | undefined
   /** Adds the agents' credentials to requests. */
   readonly authorization: AgentAuthorization
   /** The largest response of an agent, in bytes (AgentMaxResponseBytes). */
@@ -399,7 +402,7 @@ export class ServedAgent {
     target: AgentTarget,
     requesterGone?: AbortSignal,
   ): Promise<CallResult> {
-    const { calls, maxResponseBytes } = this.#node
+    const { calls, maxResponseBytes, tracing } = this.#node
     const { instance } = place
     return new Promise((resolve) => {
       const done = (result: CallResult): void => {
@@ -411,11 +414,14 @@ export class ServedAgent {
       }
       const follow = this.#calls.tap(place, query)
       const isolate = isolated?.tap()
-      const call = new AgentCall(query, new ReplyBody(held, maxResponseBytes), done, (chunk) => {
+      const onChunk = (chunk: Buffer): Promise<unknown> | undefined => {
         follow?.(chunk)
         tap?.(chunk)
         return isolate?.(chunk)
-      })
+      }
+      const reply = new ReplyBody(held, maxResponseBytes)
+      const span = query.traced === true ? tracing && agentSpan(tracing, this.#agentId, query, target.url) : undefined
+      const call = new AgentCall(query, reply, done, onChunk, span)
       const onGone = (): void => call.abort(unreachable('the caller disconnected'))
       calls.add(call)
       if (requesterGone?.aborted === true) onGone()

@@ -1,4 +1,5 @@
-import type { ChannelType, Message } from '@signalbox/broker-core'
+import type { ChannelType, Message, Tags } from '@signalbox/broker-core'
+import { traceContextOf, traceTags } from '@signalbox/broker-core/internal'
 import { LONG_TEXT_BYTES, TextParts } from '@signalbox/http-kit/internal'
 
 import { bodyMembers, dataMember } from './data-form.ts'
@@ -51,6 +52,7 @@ export function outgoingAttributes(
   const otherTags = carried?.otherTags ?? message.tags
   if (metadata !== '') more['brokermetadata'] = metadata
   if (Object.keys(otherTags).length > 0) more['brokertags'] = JSON.stringify(otherTags)
+  if (carried?.attributes.texts.has('traceparent') !== true) Object.assign(more, traceExtensions(message.tags))
   Object.assign(more, extensions)
 
   const texts = new Map<string, string>()
@@ -72,6 +74,13 @@ export function outgoingAttributes(
     types: Object.keys(more).some((name) => types.has(name)) ? withoutTypesOf(types, more) : types,
     carried,
   }
+}
+
+/** Returns the creation context of a message, as the extensions of CloudEvents for it. */
+function traceExtensions(tags: Tags): Readonly<Record<string, string>> {
+  const { traceparent, tracestate } = tags
+  const context = traceparent === undefined ? undefined : traceContextOf(traceparent, tracestate)
+  return context === undefined ? {} : traceTags(context)
 }
 
 /** An extension of the broker is a string, also if it replaces an attribute of another type. */

@@ -9,7 +9,6 @@ import type { McpExchange } from '../mcp-exchange.ts'
 import { readInputResponses, readTaskId } from '../methods.ts'
 import { acknowledgement, subscriptionMeta, taskNotification } from '../wire/2026-07-28.ts'
 import { tasksRequired } from '../wire/capabilities.ts'
-import { traceContext } from '../wire/request-meta.ts'
 import type { StoredTask } from './task-record.ts'
 import { detailedMembers, isOver } from './task-record.ts'
 import type { TaskRequest, TaskRequests } from './task-requests.ts'
@@ -67,12 +66,13 @@ export class TaskMethods {
     }
   }
 
-  #requestOf({ request, meta }: McpExchange, caller: ConnectionCaller): TaskRequest {
+  #requestOf({ request, span, traceHeaders }: McpExchange, caller: ConnectionCaller): TaskRequest {
     const { broker, agents } = this.#environment
     return {
-      broker: caller.handle(broker),
+      broker: caller.handleWithin(span, broker),
       agents,
-      traceContext: traceContext(request.headers, meta),
+      traceContext: traceHeaders,
+      traced: span !== undefined,
       hops: hopsOf(request.headers),
       held: () => this.#environment.heldBytes(caller.account),
     }

@@ -159,6 +159,8 @@ export interface TaskRequest {
   readonly broker: BrokerHandle
   readonly agents: AgentDirectory | undefined
   readonly traceContext: Readonly<Record<string, string>>
+  /** `true` if the request is recorded in a trace. @default false */
+  readonly traced?: boolean
   readonly hops: number
   /** Returns a count of the bytes that the call holds: the request is answered before the call ends. */
   readonly held?: () => HeldBytes
@@ -169,6 +171,7 @@ class ResumedCall implements ToolContext, RunningCall, TaskWork {
   readonly broker: BrokerHandle
   readonly agents: AgentDirectory | undefined
   readonly traceContext: Readonly<Record<string, string>>
+  readonly traced: boolean
   readonly hops: number
   readonly mayAsk: boolean
   readonly wantsProgress = false
@@ -184,11 +187,16 @@ class ResumedCall implements ToolContext, RunningCall, TaskWork {
   readonly #calls: Calls
   #entry: Entry | undefined
 
-  constructor({ broker, agents, traceContext, hops, held }: TaskRequest, calls: Calls, mayAsk: boolean) {
+  constructor(
+    { broker, agents, traceContext, traced = false, hops, held }: TaskRequest,
+    calls: Calls,
+    mayAsk: boolean,
+  ) {
     this.hold = held?.()
     this.broker = broker
     this.agents = agents
     this.traceContext = traceContext
+    this.traced = traced
     this.hops = hops
     this.mayAsk = mayAsk
     this.#calls = calls

@@ -61,6 +61,7 @@ export async function forward(
         method,
         caller: context.broker.caller,
         headers: context.traceContext,
+        traced: context.traced,
         hops: context.hops,
         signal: context.signal,
         callerGone: context.callerGone,

@@ -18,6 +18,8 @@ export interface ToolContext {
   readonly callerGone: AbortSignal
   /** Trace headers of the call, forwarded to agents. */
   readonly traceContext: Readonly<Record<string, string>>
+  /** `true` if the call is recorded in a trace, and its calls of agents too. @default false */
+  readonly traced?: boolean
   /** Number of brokers that the call passed before this one. */
   readonly hops: number
   /** Counts the bytes that the call holds until its answer is written. */

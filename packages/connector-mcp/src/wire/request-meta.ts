@@ -29,7 +29,8 @@ export function namesRevision(message: JsonRpcMessage): boolean {
   return message.kind !== 'response' && metaOf(message)?.[META.protocolVersion] !== undefined
 }
 
-function metaOf({ params }: { readonly params: JsonObject | undefined }): JsonObject | undefined {
+/** Returns the `_meta` of a request or notification. */
+export function metaOf({ params }: { readonly params: JsonObject | undefined }): JsonObject | undefined {
   const meta = params?.['_meta']
   return isJsonObject(meta) ? meta : undefined
 }
@@ -99,7 +100,7 @@ const MEMBERS: readonly (readonly [string, RegExp])[] = [
 /**
  * Returns the trace context of a request, to forward to agents: from `_meta` if it has one, otherwise the unchanged
  * trace headers (W3C Trace Context). Drops members of `_meta` that a header could not carry.
- * @param meta The `_meta` of a request whose revision defines these members
+ * @param meta The `_meta` of a request, of any revision: clients send these members in the older ones too
  */
 export function traceContext(
   headers: IncomingHttpHeaders,

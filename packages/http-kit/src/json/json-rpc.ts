@@ -305,3 +305,14 @@ export function isIdText(text: string): boolean {
 export function idKey(idText: string): string {
   return idText.includes('\\') ? JSON.stringify(JSON.parse(idText)) : idText
 }
+
+/** Returns an id without the quotes of JSON. */
+export function idText(id: string): string {
+  return id.startsWith('"') ? id.slice(1, -1) : id
+}
+
+/** Returns true for the code of a fault of the server (JSON-RPC 2.0, section 5.1). */
+export function isServerError(code: string): boolean {
+  const number = Number(code)
+  return number === JSON_RPC_CODES.INTERNAL_ERROR || (number <= -32_000 && number >= -32_099)
+}

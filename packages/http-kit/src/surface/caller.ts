@@ -1,4 +1,4 @@
-import type { Broker, BrokerHandle, Caller } from '@signalbox/broker-core'
+import type { Broker, BrokerHandle, Caller, Span } from '@signalbox/broker-core'
 
 import { ANONYMOUS_ACCOUNT } from '../admission/admission-control.ts'
 import type { Account, AdmissionControl } from '../admission/admission-control.ts'
@@ -43,6 +43,12 @@ export class ConnectionCaller {
       this.#counted = admission.account(this.account, this.#anonymous)
     }
     return this.#counted
+  }
+
+  /** Returns the Broker handle of this caller, for calls within the span of a request if it is recorded. */
+  handleWithin(span: Span | undefined, broker: Broker): BrokerHandle {
+    const handle = this.handle(broker)
+    return span === undefined ? handle : handle.within(span)
   }
 
   /** Returns the Broker handle of this caller. */

@@ -135,7 +135,7 @@ class FetchResponse extends Writable implements HttpResponse {
   readonly answer: Promise<Response>
   readonly #withoutBody: boolean
   #answered: ((response: Response) => void) | undefined
-  #status = 200
+  statusCode = 200
   #headers = new Headers()
   #body: ReadableStreamDefaultController<Uint8Array> | undefined
   /** The chunk that waits for the host, and the callback for when the host has taken it. */
@@ -153,7 +153,7 @@ class FetchResponse extends Writable implements HttpResponse {
   }
 
   writeHead(status: number, headers: OutgoingHttpHeaders = {}): this {
-    this.#status = status
+    this.statusCode = status
     for (const [name, value] of Object.entries(headers)) {
       if (value === undefined || OF_CONNECTION.has(name.toLowerCase())) continue
       if (Array.isArray(value)) for (const each of value) this.#headers.append(name, each)
@@ -182,7 +182,7 @@ class FetchResponse extends Writable implements HttpResponse {
   override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
     if (!this.writableFinished) {
       if (this.#answered !== undefined) {
-        this.#status = CLIENT_CLOSED_REQUEST
+        this.statusCode = CLIENT_CLOSED_REQUEST
         this.#headers = new Headers()
         this.#respond(null)
       }
@@ -194,7 +194,7 @@ class FetchResponse extends Writable implements HttpResponse {
   }
 
   #respond(body: ReadableStream<Uint8Array> | null): void {
-    this.#answered?.(new Response(body, { status: this.#status, headers: this.#headers }))
+    this.#answered?.(new Response(body, { status: this.statusCode, headers: this.#headers }))
     this.#answered = undefined
   }
 

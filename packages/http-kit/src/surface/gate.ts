@@ -9,6 +9,7 @@ import type { ConnectionCaller } from './caller.ts'
 import { fairTurns } from './fair-turns.ts'
 import { STALLED_MS } from './http-exchange.ts'
 import type { HttpExchange } from './http-exchange.ts'
+import type { HttpRequest } from './http-message.ts'
 import { WebPolicy } from './web-policy.ts'
 import type { AllowedHosts, TrustedOrigins } from './web-policy.ts'
 
@@ -107,6 +108,10 @@ export class Gate {
     } else return this.#authenticate(exchange, admitted)
   }
 
+  #isFromProxy({ socket: { remoteAddress = '' } }: HttpRequest): boolean {
+    return this.#proxies?.includes(remoteAddress) === true
+  }
+
   #authenticate(exchange: HttpExchange, admitted: (caller: ConnectionCaller) => void): void | Promise<void> {
     let identity: Identity | Promise<Identity>
     try {
@@ -133,6 +138,7 @@ export class Gate {
       return
     }
     fairTurns.arrived(account.key)
+    if (exchange.tracing !== undefined) exchange.isTrusted = !this.#anonymous || this.#isFromProxy(exchange.request)
     exchange.admit(new RequestHold(this.#admission, account), this.#stalledMs)
     admitted(caller)
   }

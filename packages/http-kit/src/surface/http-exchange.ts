@@ -1,8 +1,12 @@
 import { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import type { Span, SpanAttributes, SpanStart, TraceContext, Tracing } from '@signalbox/broker-core'
+import { spanTime } from '@signalbox/broker-core/internal'
+
 import type { Refusal, RefusedOutcome } from '../admission/refusal.ts'
 import type { RequestHold } from '../admission/request-hold.ts'
+import { addressOf } from '../admission/trusted-proxies.ts'
 import { refuseBody } from './body.ts'
 import { fairTurns } from './fair-turns.ts'
 import type { Steps } from './fair-turns.ts'
@@ -27,6 +31,24 @@ interface HeldResponse extends HttpResponse {
   [HOLD]?: RequestHold
 }
 
+const SPAN = Symbol('span')
+
+/** The span is stored on the request, for the log line of the request. */
+interface TracedRequest extends HttpRequest {
+  [SPAN]?: Span
+}
+
+/** Returns the span of a request; undefined if it is not recorded. */
+export function spanOf(request: TracedRequest): Span | undefined {
+  return request[SPAN]
+}
+
+/** The start of the span of a request. */
+export interface RequestSpan extends Pick<SpanStart, 'name' | 'attributes' | 'links'> {
+  /** The context that the request names as its parent. @default the one in its headers */
+  readonly parent?: TraceContext | undefined
+}
+
 function closed(this: HeldResponse): void {
   this[HOLD]?.release()
 }
@@ -36,6 +58,12 @@ export abstract class HttpExchange {
   readonly request: HttpRequest
   readonly response: HttpResponse
   readonly startedAt = performance.now()
+  /** The tracing of the surface; undefined if nothing is traced. */
+  tracing: Tracing | undefined
+  /** `true` if the caller has credentials, or came through a trusted proxy: its decision to record a trace counts. */
+  isTrusted = false
+  #span: Span | undefined
+  #isDecided = false
   protected moreHeaders: OutgoingHttpHeaders | undefined
   #hold: RequestHold | undefined
   #stalledMs = STALLED_MS
@@ -126,7 +154,65 @@ export abstract class HttpExchange {
   protected begin(): boolean {
     if (this.#answered) return false
     this.#answered = true
+    // A request that was refused before it was understood has a span too.
+    if (this.tracing !== undefined) void this.span
     return true
+  }
+
+  /**
+   * The span of the request, until its response is closed; undefined if it is not recorded. The first use decides, so
+   * that it must come after the parts that {@link describe} reads are known.
+   */
+  get span(): Span | undefined {
+    if (this.#isDecided || this.tracing === undefined) return this.#span
+    this.#isDecided = true
+    const { tracing, response } = this
+    const { parent = tracing.read(this.request.headers), ...start } = this.describe(tracing)
+    const span = tracing.begin(
+      { kind: 'server', startedAt: spanTime(this.startedAt), ...start },
+      parent && { context: parent, isTrusted: this.isTrusted },
+    )
+    if (span === undefined) return undefined
+    this.#span = span
+    const request: TracedRequest = this.request
+    request[SPAN] = span
+    const end = (): void => {
+      span.set(this.outcome())
+      span.end()
+    }
+    if (response.closed) end()
+    else response.once('close', end)
+    return span
+  }
+
+  /** Returns the start of the span of the request. */
+  protected describe(_tracing: Tracing): RequestSpan {
+    const { method = '' } = this.request
+    return { name: method, attributes: this.httpAttributes() }
+  }
+
+  /**
+   * Returns the attributes of a request in which HTTP is the protocol of the call.
+   * @param route The path of the route. An unknown path may contain anything, so it is not recorded
+   */
+  protected httpAttributes(route?: string): SpanAttributes {
+    const { method, url = '', socket } = this.request
+    const mark = url.indexOf('?')
+    return {
+      'http.request.method': method,
+      'http.route': route,
+      'url.path': route === undefined ? undefined : mark === -1 ? url : url.slice(0, mark),
+      'url.scheme': socket.encrypted === true ? 'https' : 'http',
+      'network.protocol.name': 'http',
+      'client.address': addressOf(this.request),
+    }
+  }
+
+  /** Returns the attributes of the answer, when the response is closed. */
+  protected outcome(): SpanAttributes {
+    const { statusCode } = this.response
+    if (statusCode >= 500) this.#span?.fail(String(statusCode))
+    return { 'http.response.status_code': statusCode }
   }
 
   /** Writes an answer after {@link begin}, and bounds the time that a reader may leave it unread. */

@@ -41,6 +41,7 @@ export interface HttpResponse {
   readonly socket: HttpConnection | null
   readonly destroyed: boolean
   readonly closed: boolean
+  readonly statusCode: number
   readonly writableEnded: boolean
   readonly writableFinished: boolean
   readonly writableLength: number

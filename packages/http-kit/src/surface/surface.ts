@@ -1,5 +1,6 @@
 import type { Buffer } from 'node:buffer'
 
+import type { Tracing } from '@signalbox/broker-core'
 import { OrderedSet } from '@signalbox/broker-core/internal'
 
 import { RefusedError } from '../errors.ts'
@@ -46,6 +47,8 @@ export interface SurfaceOptions extends GateOptions {
   readonly hooks: FailureHooks
   /** Time between an answer with leased messages and their settlement, in ms. @default 0 */
   readonly settleGraceMs?: number
+  /** Records requests as spans. @default none */
+  readonly tracing?: Tracing | undefined
   /** Ends the work of the connector that is not a call of {@link Surface.serve}, as the calls are ended. */
   drain?(graceMs: number): Promise<unknown>
   /** Releases the parts of the connector after its last call, within the rest of the time of {@link Surface.close}. */
@@ -113,6 +116,7 @@ export class Surface {
    */
   serve<E extends HttpExchange, Input>(exchange: E, found: Route<E, Input> | readonly string[] | undefined): void {
     fairTurns.giveWay()
+    if (this.#options.tracing !== undefined) exchange.tracing = this.#options.tracing
     if (this.settlements.size > 0) this.settlements.nextRequest(exchange.request.socket)
     if (found === undefined) exchange.notFound()
     else if ('run' in found) this.#contain(exchange, () => this.#admit(exchange, found))

@@ -54,7 +54,11 @@ class RegistryEndpoints {
   constructor(registry: AgentRegistry, options: ResolvedRouteOptions) {
     this.#registry = registry
     this.#options = options
-    this.#surface = new Surface({ ...options, originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS' })
+    this.#surface = new Surface({
+      ...options,
+      originsSetting: 'CONNECTORSA2_A_TRUSTED_ORIGINS',
+      tracing: options.broker?.tracing,
+    })
     const { hooks } = options
     const finished = quietHook(hooks.requestFinished?.bind(hooks))
     this.#onFinished = finished && (({ route, seconds }, outcome) => finished({ route, outcome, seconds }))
@@ -69,6 +73,7 @@ class RegistryEndpoints {
     const route = found?.routes.find((candidate) => candidate.method === method)
     if (found !== undefined && route !== undefined) {
       exchange.route = route.name
+      exchange.template = found.template(route)
       this.#surface.serve(exchange, this.#served(route, found.agentId, mark === -1 ? '' : url.slice(mark + 1)))
     } else
       this.#surface.serve(
@@ -93,7 +98,7 @@ class RegistryEndpoints {
       run: async (call, body) => {
         const { caller, exchange } = call
         const { account, identity } = caller
-        const rights = broker && caller.handle(broker)
+        const rights = broker && caller.handleWithin(exchange.span, broker)
         const { request } = exchange
         const registry = this.#registry
         const signal = (): AbortSignal => call.signal

@@ -89,24 +89,29 @@ const CALLS: ReadonlyMap<string, RegistryRoute> = new Map(
   [register, agentCall('deregister'), agentCall('heartbeat')].map((route) => [route.name, route]),
 )
 
+interface FoundRoutes {
+  readonly agentId: string
+  readonly routes: readonly RegistryRoute[]
+  /** Returns the path of a route, with a name in braces for the part that varies. */
+  template(route: RegistryRoute): string
+}
+
 /**
  * Returns the routes of a path, one for each method; undefined for an
  * unknown path.
  * @param inbox `true` if the server has inboxes
  */
-export function routesAt(
-  path: string,
-  inbox: boolean,
-): { readonly agentId: string; readonly routes: readonly RegistryRoute[] } | undefined {
-  if (path === '/agents') return { agentId: '', routes: [list] }
+export function routesAt(path: string, inbox: boolean): FoundRoutes | undefined {
+  if (path === '/agents') return { agentId: '', routes: [list], template: () => path }
   const [, name, rest] = /^\/agents\/([^/]+)(?:\/inbox(|\/[^/]+))?$/.exec(path) ?? []
   if (name === undefined) return undefined
   if (rest !== undefined) {
     const route = inbox ? inboxRouteAt(rest) : undefined
-    return route && { agentId: decoded(name), routes: [route] }
+    return route && { agentId: decoded(name), routes: [route], template: () => `/agents/{agent_id}/inbox${rest}` }
   }
   const call = CALLS.get(name)
-  return { agentId: decoded(name), routes: call === undefined ? [get, remove] : [call, get, remove] }
+  const template = (route: RegistryRoute): string => (route === call ? path : '/agents/{agent_id}')
+  return { agentId: decoded(name), routes: call === undefined ? [get, remove] : [call, get, remove], template }
 }
 
 /**

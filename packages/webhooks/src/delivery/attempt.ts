@@ -111,7 +111,7 @@ export async function send(
   try {
     const { status, headers, text } = await client.send(target, request, open)
     const verdict = verdictOf(status)
-    if (verdict === 'delivered') return DELIVERED
+    if (verdict === 'delivered') return { ...DELIVERED, status }
     const retryAfter = headers['retry-after']
     return {
       verdict,

@@ -18,6 +18,7 @@ import { CursorWriter } from '../subscription/cursor-writer.ts'
 import type { KnownSubscription } from '../subscription/stored-subscriptions.ts'
 import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
 import type { WebhookLog } from '../subscription/webhook-log.ts'
+import { attemptSpan, endAttempt } from './attempt-span.ts'
 import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
 import { deliveryId, encode, openNotes, openSecrets, outcomeOf, pauseAfter, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
@@ -258,7 +259,7 @@ export class SubscriptionRunner {
   async #attempt({ format, secrets, secretNotes }: Delivery, items: readonly Item[]): Promise<Attempt> {
     const encoded = encode(format, this.subscription, items, secretNotes)
     if ('verdict' in encoded) return encoded
-    const { slots, client, attempted } = this.#parts
+    const { slots, client, attempted, system } = this.#parts
     const { id, record } = this.subscription
     this.#halt.signal.throwIfAborted()
     if (!slots.tryAcquire(record.endpoint)) await slots.acquire(record.endpoint, this.#halt.signal)
@@ -268,8 +269,11 @@ export class SubscriptionRunner {
       const { body, unsigned } = encoded
       const keys = unsigned === true ? [] : validAt(secrets, now)
       const signed = signedHeaders(keys, encoded.id ?? deliveryId(id, items), now, body)
-      const request = { method: 'POST', headers: { ...encoded.headers, ...signed }, body } as const
-      const attempt = await send(client, this.#target, request, this.#requests)
+      const failed = items[0] === undefined ? 0 : this.#failed.of(items[0])
+      const span = system.tracing && attemptSpan(system.tracing, items, record.endpoint, failed)
+      const headers = { ...encoded.headers, ...signed, ...span?.headers() }
+      const attempt = await send(client, this.#target, { method: 'POST', headers, body }, this.#requests)
+      if (span !== undefined) endAttempt(span, attempt)
       if (!this.#requests.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
       return attempt
     } finally {
