@@ -40,6 +40,8 @@ export async function runServer(
     if (flags.printConfig) {
       const { configText } = await import('./config/document.ts')
       process.stdout.write(await configText(loaded))
+      const { telemetryText } = await import('./telemetry/telemetry-settings.ts')
+      process.stdout.write(telemetryText(env))
       for (const notice of loaded.notices) process.stderr.write(`signalbox: ${notice}\n`)
       return
     }
@@ -65,6 +67,7 @@ export async function runServer(
         log,
         signal: stop.signal,
         origins: loaded.origins,
+        env,
         configFile,
       })
     } catch (error) {

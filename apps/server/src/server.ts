@@ -1,3 +1,5 @@
+import { hostname } from 'node:os'
+
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
@@ -37,12 +39,16 @@ import { openPolicyFile } from './security/policy-file.ts'
 import { SecurityState } from './security/security-state.ts'
 import { openTls } from './security/tls.ts'
 import { warnOfOpenDoors } from './security/warnings.ts'
+import { openTelemetry } from './telemetry/telemetry.ts'
+import type { Environment } from './telemetry/telemetry-settings.ts'
 import { VERSION } from './version.ts'
 import type { ServerWebhooks, WebhookParts } from './webhooks/open-webhooks.ts'
 
 export interface ServerOptions {
   /** @default a log according to `config.log` */
   readonly log?: Logger | undefined
+  /** The environment variables of OpenTelemetry (`OTEL_*`). @default traces are not exported */
+  readonly env?: Environment | undefined
   /** The sources of the settings, for operators. @default a program passed the configuration */
   readonly origins?: Origins | undefined
   /** A file whose limits are applied again after each change. @default none */
@@ -82,7 +88,7 @@ const WEBHOOK_GRACE_MS = 3_000
  * CONFIG_INVALID: an invalid routing table, policy, key or certificate. All parts are closed then.
  */
 export async function startServer(config: Config, options: ServerOptions = {}): Promise<RunningServer> {
-  const { signal, configFile, origins, log = await createLogger(config.log) } = options
+  const { signal, configFile, origins, env = {}, log = await createLogger(config.log) } = options
   const opened = new DisposalStack()
   const health = new Health(config.engine, VERSION)
   const close = (): Promise<void> => {
@@ -90,7 +96,7 @@ export async function startServer(config: Config, options: ServerOptions = {}): 
     return opened.disposeAsync()
   }
   try {
-    const { http, api, broker } = await open(config, { log, signal, configFile, origins, health, opened })
+    const { http, api, broker } = await open(config, { log, signal, configFile, origins, env, health, opened })
     return { http, api, broker, close, [Symbol.asyncDispose]: close }
   } catch (error) {
     await close().catch((failure: unknown) => log.error({ err: failure }, 'a part failed to close'))
@@ -125,6 +131,7 @@ interface OpenOptions {
   readonly signal: AbortSignal | undefined
   readonly configFile: ConfigFile | undefined
   readonly origins: Origins | undefined
+  readonly env: Environment
   readonly health: Health
   /** Collects each part once it is open. */
   readonly opened: DisposalStack
@@ -137,7 +144,7 @@ interface OpenOptions {
  */
 async function open(
   config: Config,
-  { log, signal, configFile, origins, health, opened }: OpenOptions,
+  { log, signal, configFile, origins, env, health, opened }: OpenOptions,
 ): Promise<Pick<RunningServer, 'http' | 'api' | 'broker'>> {
   const routes = opened.use(config.routing.file === '' ? undefined : openRoutingFile(config.routing.file, log))
   const metrics = opened.use(new Metrics())
@@ -221,6 +228,11 @@ async function open(
   )
   opened.defer(() => engine.close())
   opened.defer(() => operatorApi.finish())
+  const { destinations } = config.telemetry
+  const named = destinations.length > 0 ? destinations : config.metrics.queues
+  const telemetry = opened.use(
+    await openTelemetry(env, { node: engine.node?.id ?? hostname(), destinations: named, log }),
+  )
   const { broker, system, operators } = createBroker(engine, {
     observers: [
       metrics.observer,
@@ -233,6 +245,7 @@ async function open(
     onLimit: (name, { account, clientId }) => frontDoor.refused(name, account ?? clientId),
     routing: routes?.routing,
     authorization: policy?.authorization,
+    tracing: telemetry?.tracing,
   })
   metrics.watchEngine(() => engine.stats())
   metrics.watchPauses(() => broker.pausedQueues())

@@ -78,6 +78,13 @@ export const CONFIG_SCHEMA = group('Signalbox', {
       description:
         'Serves the [console](../guides/console.md), a web page for operators, at `/console/` of the management listener.',
     }),
+    traceUrl: Type.String({
+      default: '',
+      pattern: '^(?:https?://[^\\s]{1,1000})?$',
+      allowed: 'an http or https URL with {trace_id}; empty means none',
+      description:
+        'The page of a trace in your tracing system, with `{trace_id}` for its id, such as `https://jaeger.example.com/trace/{trace_id}`. The console links to it from the trace of a message.',
+    }),
     oauth: group('Signing in to the console at an identity provider', {
       clientId: Type.String({
         default: '',
@@ -248,6 +255,12 @@ export const CONFIG_SCHEMA = group('Signalbox', {
     queues: list([], '^\\S.{0,255}$', 'a list of queue names and patterns', {
       description:
         'Queues with separate series on `/metrics`: depth, and age of the oldest message. In a pattern `*` matches any characters, dots included, and `?` matches one. At most 200 queues have series; they are the first by name.',
+    }),
+  }),
+  telemetry: group('Traces (OpenTelemetry)', {
+    destinations: list([], '^\\S.{0,255}$', 'a list of channel names and patterns', {
+      description:
+        'Channels whose names are a part of the [names of spans](../guides/telemetry.md#names). In a pattern `*` matches any characters, dots included, and `?` matches one. If empty, they are `METRICS_QUEUES`. The variables of OpenTelemetry (`OTEL_*`) switch traces on.',
     }),
   }),
   routing: group('Routing', {

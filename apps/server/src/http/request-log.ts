@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 
 import type { AuthenticationRequest, HttpRequest, Identity, TrustedProxies } from '@signalbox/http-kit'
-import { addressOf } from '@signalbox/http-kit/internal'
+import { addressOf, spanOf } from '@signalbox/http-kit/internal'
 
 import type { Logger } from '../logging/logger.ts'
 import { peerName } from '../security/tls.ts'
@@ -49,7 +49,8 @@ export class RequestLog {
       const { method, socket } = request
       const path = pathOf(request)
       const trace = traceIdOf(request)
-      lines.info({ id, method, path, status, ms, client, address, trace, peer: peerName(socket) }, 'request')
+      const peer = peerName(socket)
+      lines.info({ id, method, path, status, ms, client, address, trace, ...spanFields(request), peer }, 'request')
     }
   }
 
@@ -93,7 +94,15 @@ export function brokenRequestLog(
 /** Returns the request's fields for a log line about a failure. `id` is set if requests are logged. */
 export function requestFields(request: (HttpRequest & Logged) | undefined): Readonly<Record<string, unknown>> {
   if (request === undefined) return {}
-  return { id: request[ENTRY]?.id, method: request.method, path: pathOf(request) }
+  return { id: request[ENTRY]?.id, method: request.method, path: pathOf(request), ...spanFields(request) }
+}
+
+/** Returns the fields that lead from a log line to the span of its request, by the names that tracing systems expect. */
+function spanFields(request: HttpRequest): Readonly<Record<string, string>> {
+  const span = spanOf(request)
+  if (span === undefined) return {}
+  const { traceId, spanId, flags } = span.context
+  return { trace_id: traceId, span_id: spanId, trace_flags: flags.toString(16).padStart(2, '0') }
 }
 
 /** Returns the trace id that the caller sent (W3C Trace Context). */

@@ -90,6 +90,7 @@ export function createManagementApi(parts: ManagementParts): ManagementApi {
     maxBodyBytes: config.maxBodyBytes,
     config: () => maskedConfig(config),
     console: config.console.enable ? { folder: consoleFolder, oauth: consoleOAuth(config, log, resolve) } : undefined,
+    traceUrl: config.console.traceUrl === '' ? undefined : (id) => config.console.traceUrl.replaceAll('{trace_id}', id),
     settings: () => settingStatuses({ ...config, limits: frontDoor?.limits ?? config.limits }, origins),
     security: security && (() => security.status()),
     node: () => health.state(),
