@@ -104,6 +104,7 @@ class ManagementEndpoint {
       config: options.config ?? (() => ({})),
       settings: options.settings ?? (() => []),
       security: options.security ?? (() => ownSecurity(authenticator)),
+      traceUrl: options.traceUrl ?? (() => undefined),
       node: options.node,
       streams: options.streams ?? (() => ({})),
     }

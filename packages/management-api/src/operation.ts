@@ -39,6 +39,8 @@ export interface ManagementEnvironment {
   /** Returns every setting with the source of its value. */
   settings(): readonly SettingStatus[]
   security(): SecurityStatus
+  /** Returns the page of a trace in the operators' tracing system; undefined if there is none. */
+  traceUrl(traceId: string): string | undefined
   node(): Promise<NodeStatus>
   /** Returns the number of open streams of server-sent events, by connector. */
   streams(): Readonly<Record<string, number>>

@@ -55,6 +55,8 @@ export interface ManagementOptions extends Omit<ConnectorOptions, 'authenticator
   readonly document: DocumentInfo & {
     readonly routes?: () => readonly DocumentedRoute[] | Promise<readonly DocumentedRoute[]>
   }
+  /** Returns the page of a trace in the operators' tracing system, by its id. @default none */
+  readonly traceUrl?: ((traceId: string) => string) | undefined
   /** The operator console at `/console/`. @default none */
   readonly console?: ConsoleOptions | undefined
   /** The time for clients to read answers with messages when the API closes, in ms; 0 does not wait. @default 1000 */

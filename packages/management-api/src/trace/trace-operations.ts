@@ -1,4 +1,5 @@
 import type { BrokerHandle, ChannelType } from '@signalbox/broker-core'
+import { traceContextOf } from '@signalbox/broker-core/internal'
 import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
@@ -40,6 +41,12 @@ const traceRoute = defineManagementRoute({
   ),
   output: Type.Object({
     node: Type.String({ description: 'The node whose steps are shown.' }),
+    trace_id: Type.Optional(
+      Type.String({ description: 'The id of the trace of the message; absent if it is not known.' }),
+    ),
+    trace_url: Type.Optional(
+      Type.String({ description: 'The page of the trace in your tracing system, by `CONSOLE_TRACE_URL`.' }),
+    ),
     ids: Type.Array(Type.String(), { description: 'The message, and the messages that repeat it.' }),
     steps: Type.Array(
       Type.Object({
@@ -90,8 +97,11 @@ const traceRoute = defineManagementRoute({
     const page = { limit: 100, cursor: undefined }
     const audit = id === undefined ? [] : (await readAudit(services.system, { detail: id }, page)).items
     const { node } = await environment.node()
+    const trace = traceId ?? steps.find((step) => step.trace !== undefined)?.trace ?? traceIn(places)
     return {
       node,
+      trace_id: trace,
+      trace_url: trace === undefined ? undefined : environment.traceUrl(trace),
       ids: [...ids],
       steps: steps.map(shownStep),
       remembered_since: trail.forgotBefore === undefined ? null : isoTime(trail.forgotBefore),
@@ -109,6 +119,12 @@ function shownStep({ at, event, times, id, type, channel, party, other }: TrailS
 
 function shownPlace({ type, channel, source, message }: Place) {
   return { type, channel, message: shownMessage(message, MAX_BODY), dead_letter_of: source }
+}
+
+/** Returns the id of the trace that a stored message names. */
+function traceIn(places: readonly Place[]): string | undefined {
+  const { traceparent } = places[0]?.message.tags ?? {}
+  return traceparent === undefined ? undefined : traceContextOf(traceparent)?.traceId
 }
 
 /** The most steps of a trace. */

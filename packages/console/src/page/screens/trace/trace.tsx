@@ -101,10 +101,28 @@ function Found({ question }: { readonly question: GetQuery<'/api/trace'> }) {
         {announced}
       </p>
       <Reading of={{ error, loading }} />
+      {data?.trace_id !== undefined && <OtherSystem id={data.trace_id} url={data.trace_url} />}
       {data && <Steps data={data} />}
       {data && data.places.length > 0 && <Places places={data.places} />}
       {data && data.audit.length > 0 && <AuditOfMessage entries={data.audit} />}
     </>
+  )
+}
+
+/** The trace that the message belongs to, with a link to its page in the operators' tracing system. */
+function OtherSystem({ id, url }: { readonly id: string; readonly url: string | undefined }) {
+  return (
+    <p>
+      Trace <UserCode>{id}</UserCode>
+      {url !== undefined && (
+        <>
+          {' '}
+          <a href={url} rel="noreferrer" target="_blank">
+            Open it in the tracing system
+          </a>
+        </>
+      )}
+    </p>
   )
 }
 
