@@ -55,6 +55,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'docs/reference/management.md': 'tools/test/management-page.test.ts',
   'examples/README.md': 'examples/test/*.test.ts run each program',
   'docs/guides/client.md': 'its one block installs a package',
+  'docs/guides/telemetry.md': 'its one block starts the server; tests of traces start it so',
   'docs/contributing.md': 'they are the checks of this repository',
   'docs/releasing.md': 'they publish packages',
 }
