@@ -102,7 +102,6 @@ export class McpExchange extends JsonRpcExchange {
   protected override describe(tracing: Tracing): RequestSpan {
     const { id, method, revision, tool, request } = this
     const isCall = method === 'tools/call'
-    const network = { 'network.transport': 'tcp', 'network.protocol.name': 'http' } as const
     const attributes: SpanAttributes = {
       'mcp.method.name': SERVED_METHODS.has(method) ? method : undefined,
       'gen_ai.tool.name': tool,
@@ -110,7 +109,8 @@ export class McpExchange extends JsonRpcExchange {
       'mcp.protocol.version': revision.version,
       'jsonrpc.request.id': id === undefined ? undefined : idText(id),
       'client.address': addressOf(request),
-      ...network,
+      'network.transport': 'tcp',
+      'network.protocol.name': 'http',
     }
     const known = method === 'unknown' ? (request.method ?? '') : method
     const name = tool === undefined ? known : `${known} ${tool}`

@@ -3,7 +3,6 @@ import { isReservedChannel } from '../channel.ts'
 import type { SettleResult } from '../engine/queue-engine.ts'
 import { isBrokerError } from '../errors.ts'
 import type { Message, MessageInput, QueueDelivery, Tags } from '../message.ts'
-import type { SpanAttributes } from './attributes.ts'
 import type { OpenLeases } from './open-leases.ts'
 import { creationContext, hasCreationContext, SAMPLED } from './trace-context.ts'
 import type { RemoteParent, Span, SpanKind, SpanLink, SpanParent, SpanStart, Tracing } from './tracing.ts'
@@ -15,7 +14,7 @@ export interface TracingParts {
   readonly leases: OpenLeases
 }
 
-type OperationType = NonNullable<SpanAttributes['messaging.operation.type']>
+type OperationType = 'send' | 'receive' | 'process' | 'settle'
 
 const NO_TAGS: Tags = {}
 

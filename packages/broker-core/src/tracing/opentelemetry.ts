@@ -22,7 +22,7 @@ import {
 
 import { nameMatcher } from '../glob.ts'
 import type { SpanAttributes } from './attributes.ts'
-import { MAX_ATTRIBUTE_CHARACTERS, RECORDED_ATTRIBUTES } from './attributes.ts'
+import { ATTRIBUTES, MAX_ATTRIBUTE_CHARACTERS } from './attributes.ts'
 import type { RemoteParent, Span, SpanKind, SpanLink, SpanStart, TraceContext, Tracing } from './tracing.ts'
 import { MAX_LINKS, spanTime } from './tracing.ts'
 
@@ -158,7 +158,7 @@ function apiLink({ context, attributes = {} }: SpanLink): Link {
 function recorded(attributes: SpanAttributes): Attributes {
   const kept: Attributes = {}
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === undefined || !Object.hasOwn(RECORDED_ATTRIBUTES, name)) continue
+    if (value === undefined || !Object.hasOwn(ATTRIBUTES, name)) continue
     kept[name] = typeof value === 'string' ? value.slice(0, MAX_ATTRIBUTE_CHARACTERS) : value
   }
   return kept
