@@ -1,7 +1,9 @@
 import { spawnSync } from 'node:child_process'
 
+import { Registry } from 'prom-client'
 import { expect, test } from 'vitest'
 
+import { eventLoopMetrics } from '../src/metrics/process.ts'
 import { RequestDurations } from '../src/http/request-metrics.ts'
 import { callAgent, register, startAgent } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
@@ -54,6 +56,7 @@ test("PROBE-4 - the names and types of the product's series are fixed", async ()
     'broker_errors_total counter',
     'broker_event_loop_delay_seconds untyped',
     'broker_event_loop_lag_seconds gauge',
+    'broker_event_loop_utilization gauge',
     'broker_events_dropped_total counter',
     'broker_expired_total counter',
     'broker_gate_waits_total counter',
@@ -288,6 +291,39 @@ test('metrics - the delay of the event loop shows a block', async () => {
   const median = page['broker_event_loop_lag_seconds{percentile="50"}']
   expect(median).toBeGreaterThanOrEqual(0)
   expect(page['broker_event_loop_delay_seconds{quantile="0.5"}']).toBe(median)
+})
+
+/** Keeps the event loop busy. */
+function block(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
+
+test('metrics - the utilization of the event loop is the share of busy time in the last window, for every scraper', async () => {
+  const registry = new Registry()
+  const windowMs = 200
+  using measured = eventLoopMetrics(registry, windowMs)
+  void measured
+  const read = async () => {
+    const text = await registry.getSingleMetricAsString('broker_event_loop_utilization')
+    return Number(/^broker_event_loop_utilization (\S+)$/m.exec(text)?.[1])
+  }
+  block(2 * windowMs)
+  // The timer of the window is late: it runs before this one.
+  await new Promise((resolve) => setTimeout(resolve, 1))
+  const busy = await read()
+  expect(busy).toBeGreaterThan(0.9)
+  block(windowMs / 4)
+  expect(await read()).toBe(busy)
+  await expect.poll(read, { timeout: 20_000 }).toBeLessThan(0.5)
+})
+
+test('metrics - the utilization of a server that has just started is that since its start', async () => {
+  const { api } = await serve()
+  block(100)
+  const { broker_event_loop_utilization: utilization } = await scrape(api.url)
+  expect(utilization).toBeGreaterThan(0)
+  expect(utilization).toBeLessThanOrEqual(1)
 })
 
 test('metrics - two servers in a process count apart', async () => {

@@ -1,4 +1,4 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { monitorEventLoopDelay, performance } from 'node:perf_hooks'
 import process from 'node:process'
 
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
@@ -51,11 +51,14 @@ const PERCENTILES = [
   { percentile: 100, quantile: '1' },
 ] as const
 
+/** The time over which the utilization of the event loop is measured, in ms. */
+const WINDOW_MS = 10_000
+
 /**
- * Measures the delay of the event loop: percentiles since the previous scrape. Disposing of the
- * result stops the measurement.
+ * Measures the event loop: percentiles of its delay since the previous scrape, and its utilization
+ * in a fixed window. Disposing of the result stops the measurement.
  */
-export function eventLoopMetrics(registry: Registry): Disposable {
+export function eventLoopMetrics(registry: Registry, windowMs = WINDOW_MS): Disposable {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   histogram.enable()
   const registers = [registry]
@@ -80,7 +83,36 @@ export function eventLoopMetrics(registry: Registry): Disposable {
     labelNames: ['quantile'],
     registers,
   })
-  return { [Symbol.dispose]: () => void histogram.disable() }
+  const timer = utilizationMetric(registry, windowMs)
+  return {
+    [Symbol.dispose]() {
+      histogram.disable()
+      clearInterval(timer)
+    },
+  }
+}
+
+/**
+ * Creates the gauge of the utilization. Windows end by a timer, and not with a scrape: a second
+ * scraper would shorten the window of the first. Returns the timer.
+ */
+function utilizationMetric(registry: Registry, windowMs: number): NodeJS.Timeout {
+  let start = performance.eventLoopUtilization()
+  let last: number | undefined
+  const gauge = new Gauge({
+    name: 'broker_event_loop_utilization',
+    help: 'Share of the time in which the event loop was busy, 0 to 1, in the last complete window of 10 seconds.',
+    registers: [registry],
+    collect() {
+      // In the first window: since the start.
+      gauge.set(last ?? performance.eventLoopUtilization(start).utilization)
+    },
+  })
+  return setInterval(() => {
+    const end = performance.eventLoopUtilization()
+    last = performance.eventLoopUtilization(end, start).utilization
+    start = end
+  }, windowMs).unref()
 }
 
 export interface NodeParts {
