@@ -72,8 +72,8 @@ function built(file: string): string {
 }
 
 const EMBEDDED = fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))
-/** What the command line loads for a server, and for the commands on a store: most of what a server loads. */
-const OF_SERVER = ['run-server.js', 'engine/engines.js', 'config/load.js', 'config/flags.js']
+/** What the command line loads for a server, for the demo, and for the commands on a store: most of what a server loads. */
+const OF_SERVER = ['run-server.js', 'server.js', 'engine/engines.js', 'config/load.js', 'config/flags.js']
 const WRITER = join(dirname(EMBEDDED), 'writer/writer-thread.js')
 
 const input: InputOptions = {

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 
 import type { CommandHost, StoreChoice } from '@signalbox/cli'
 
-import type { Config } from './config/schema.ts'
+import type { LoadedConfig } from './config/load.ts'
 import { VERSION } from './version.ts'
 
 /** Options of commands that may come before the verb, such as `--url URL`. */
@@ -35,18 +35,25 @@ export const commandHost: CommandHost = {
     DEPLOY_FOLDERS.map((path) => fileURLToPath(new URL(path, import.meta.url))).find((folder) => existsSync(folder)),
   yamlParser: async () => (await import('./files/yaml.ts')).parseYaml,
   policyParser: async () => (await import('./security/policy-file.ts')).policyParser(),
+  async startServer(env, signal) {
+    const [{ config, origins }, { startServer }] = await Promise.all([
+      loadedConfig({ flags: [], env }),
+      import('./server.ts'),
+    ])
+    return startServer(config, { origins, signal })
+  },
   async backUpStore(store, file) {
     const { backUpStore } = await import('./engine/engines.ts')
-    return backUpStore(await configOf(store), file)
+    return backUpStore((await loadedConfig(store)).config, file)
   },
   async restoreStore(store, file) {
     const { restoreStore } = await import('./engine/engines.ts')
-    return restoreStore(await configOf(store), file)
+    return restoreStore((await loadedConfig(store)).config, file)
   },
   recoverStore: async (from, to) => (await import('./engine/engines.ts')).recoverStore(from, to),
 }
 
-async function configOf({ flags, env }: StoreChoice): Promise<Config> {
+async function loadedConfig({ flags, env }: StoreChoice): Promise<LoadedConfig> {
   const [{ loadConfig }, { fromFlags }] = await Promise.all([import('./config/load.ts'), import('./config/flags.ts')])
-  return (await loadConfig({ flags: fromFlags(flags), env })).config
+  return loadConfig({ flags: fromFlags(flags), env })
 }

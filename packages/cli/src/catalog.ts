@@ -69,6 +69,18 @@ const FOLLOWED: Options = {
 
 export const COMMANDS: readonly Command[] = [
   {
+    name: 'demo',
+    usage: 'signalbox demo [--port 9090] [--console-port 8080]',
+    summary: 'Start a server with agents and clients at work, on an empty store, until Ctrl-C.',
+    words: [0, 0],
+    options: {
+      port: { value: 'PORT', help: 'The port of the shared listener. Default: 9090, or a free one if it is in use.' },
+      'console-port': { value: 'PORT', help: 'The port of the console. Default: 8080, or a free one if it is in use.' },
+    },
+    example: 'demo',
+    load: async () => (await import('./demo/demo.ts')).demoCommand,
+  },
+  {
     name: 'send',
     usage: 'signalbox send QUEUE BODY [--delay 5s] [--lines]',
     summary: 'Send a message to a queue. BODY - reads stdin.',

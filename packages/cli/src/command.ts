@@ -31,12 +31,28 @@ export interface CommandHost {
   readonly yamlParser: () => Promise<(text: string) => ParsedYaml>
   /** Returns a parser of policies in YAML. The parser throws PolicyError. */
   readonly policyParser: () => Promise<(text: string) => Policy>
+  /**
+   * Starts a server with settings as environment variables have them. Aborting the signal ends a start.
+   * @throws CONFIG_INVALID, START_FAILED
+   */
+  readonly startServer: (env: CommandIo['env'], signal: AbortSignal) => Promise<RunningServer>
   /** Copies the store that flags and environment select to a file. @throws CONFIG_INVALID, START_FAILED */
   readonly backUpStore: (store: StoreChoice, file: string) => Promise<StoreCopy>
   /** Copies a backup into the empty folder of the store. @throws CONFIG_INVALID, START_FAILED */
   readonly restoreStore: (store: StoreChoice, file: string) => Promise<StoreCopy>
   /** Copies the readable messages of a damaged store to a new folder. @throws START_FAILED */
   readonly recoverStore: (from: string, to: string) => Promise<RecoveredStore>
+}
+
+/** A server that accepts calls. Disposing of it shuts it down. */
+export interface RunningServer extends AsyncDisposable {
+  readonly http: ListenerAddress
+  readonly api: ListenerAddress
+}
+
+interface ListenerAddress {
+  readonly port: number
+  readonly url: string
 }
 
 /** The value of a YAML text, or the first line of its error. */

@@ -72,10 +72,13 @@ export function processIo(env: CommandIo['env']): CommandIo {
       if (!listening) {
         listening = true
         for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-          process.once(signal, () => {
-            end(signal === 'SIGINT' ? EXIT.INTERRUPTED : EXIT.TERMINATED)
+          let repeated = false
+          // One listener for both: without any, a second signal that comes at once would kill the process.
+          process.on(signal, () => {
             // A second signal ends the process at once.
-            process.once(signal, () => process.exit(128 + constants.signals[signal]))
+            if (repeated) process.exit(128 + constants.signals[signal])
+            repeated = true
+            end(signal === 'SIGINT' ? EXIT.INTERRUPTED : EXIT.TERMINATED)
           })
         }
       }

@@ -15,6 +15,7 @@ const NO_HOST: CommandHost = {
   deployFolder: () => undefined,
   yamlParser: absent,
   policyParser: absent,
+  startServer: absent,
   backUpStore: absent,
   restoreStore: absent,
   recoverStore: absent,

@@ -76,7 +76,7 @@ export async function tokenCommand({ line, io }: CommandCall): Promise<void> {
 }
 
 /** Returns the command that starts the server in the way in which this one was started. */
-function commandInUse(env: CommandCall['io']['env']): string {
+export function commandInUse(env: CommandCall['io']['env']): string {
   if (env['npm_lifecycle_event'] === 'start') return 'npm start'
   return env['npm_command'] === 'exec' ? 'npx signalbox' : 'signalbox'
 }
