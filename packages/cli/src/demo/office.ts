@@ -1,20 +1,15 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { createServer } from 'node:http'
-import { json } from 'node:stream/consumers'
+import { text as textOf } from 'node:stream/consumers'
 import { setTimeout as pause } from 'node:timers/promises'
 
-import type { Signalbox } from '@signalbox/client'
+import type { ServeAgentOptions, Signalbox } from '@signalbox/client'
 import { connect, retryAfter } from '@signalbox/client'
 
-/** The times for which the proofreader works, and then is away, in ms. After a minute away the server stops waiting for it. */
-const AT_WORK_MS = 20_000
-const AWAY_MS = 70_000
+const SKILLS = [{ id: 'manuals', name: 'Work on a manual', tags: ['language'] }]
 
-const LANGUAGES = ['French', 'German', 'Polish', 'Portuguese'] as const
-
-/** Answers a text with parts of text. */
 type Answer = (text: string, signal: AbortSignal) => AsyncGenerator<string>
 
 /** The cast of the demo: a translation office with agents, a printer and customers, who work until it closes. */
@@ -22,12 +17,9 @@ export class Office implements AsyncDisposable {
   readonly #url: string
   readonly #tokenOf: (client: string) => Promise<string>
   readonly #stop = new AbortController()
-  readonly #signal = this.#stop.signal
-  readonly #clients: Signalbox[] = []
-  readonly #servers: Server[] = []
-  readonly #working: Promise<void>[] = []
+  readonly #stoppable = { signal: this.#stop.signal }
+  readonly #endings: (() => unknown)[] = []
 
-  /** @param url The shared listener */
   constructor(url: string, tokenOf: (client: string) => Promise<string>) {
     this.#url = url
     this.#tokenOf = tokenOf
@@ -45,68 +37,49 @@ export class Office implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stop.abort()
-    await Promise.all([...this.#clients.map((client) => client.close()), ...this.#working])
-    for (const server of this.#servers) {
-      server.close()
-      server.closeAllConnections()
-    }
+    await Promise.all(this.#endings.map((end) => end()))
   }
 
   async #client(name: string): Promise<Signalbox> {
     // Some failures are part of the demo: the console shows them.
     const client = connect(this.#url, { token: await this.#tokenOf(name), source: `/${name}`, onError: () => {} })
-    this.#clients.push(client)
+    this.#endings.push(() => client.close())
     return client
   }
 
   /** Serves HTTP on a free port of this machine. Returns the URL. */
   async #serve(listener: RequestListener): Promise<string> {
     const server = createServer(listener)
-    this.#servers.push(server)
+    this.#endings.push(() => server.close().closeAllConnections())
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const address = server.address()
     return `http://127.0.0.1:${typeof address === 'object' ? address?.port : address}/`
   }
 
+  async #serveAgent(client: Signalbox, agent: Omit<ServeAgentOptions, 'url'>, answer: Answer): Promise<void> {
+    const url = await this.#serve((...call) => void answerCall(...call, answer).catch(() => call[1].destroy()))
+    await client.agents.serve({ ...agent, url, card: { ...agent.card, skills: SKILLS, a2a: { wire: '0.3' } } })
+  }
+
   /** Repeats work, which may fail, until the office closes. */
   #repeat(pauseMs: number, work: (round: number) => Promise<unknown>): void {
     const run = async (): Promise<void> => {
-      for (let round = 1; !this.#signal.aborted; round++) {
+      for (let round = 1; !this.#stop.signal.aborted; round++) {
         await work(round).catch(() => {})
-        await this.#pause(pauseMs).catch(() => {})
+        await pause(pauseMs, undefined, this.#stoppable).catch(() => {})
       }
     }
-    this.#working.push(run())
-  }
-
-  #pause(ms: number): Promise<void> {
-    return pause(ms, undefined, { signal: this.#signal })
-  }
-
-  async #openAgent(client: Signalbox, card: { id: string; instance?: string }, answer: Answer): Promise<void> {
-    const url = await this.#serve((request, response) => {
-      answerCall(request, response, (text, gone) => answer(text, AbortSignal.any([gone, this.#signal]))).catch(() =>
-        response.destroy(),
-      )
-    })
-    const { id, instance, ...more } = card
-    await client.agents.serve({ id, instance, url, card: { ...more, a2a: { wire: '0.3' } } })
+    const done = run()
+    this.#endings.push(() => done)
   }
 
   /** An agent with two servers, which the gateway calls in turn. */
   async #openTranslators(): Promise<void> {
     const client = await this.#client('translator')
+    const card = { name: 'Translator', description: 'Translates manuals, one chapter at a time.' }
     let calls = 0
     for (const instance of ['translator-1', 'translator-2']) {
-      const description = 'Translates manuals, one chapter at a time.'
-      const card = {
-        id: 'translator',
-        instance,
-        name: 'Translator',
-        description,
-        skills: skill('Translate', 'language'),
-      }
-      await this.#openAgent(client, card, async function* (text, signal) {
+      await this.#serveAgent(client, { id: 'translator', instance, card }, async function* (text, signal) {
         await pause(300 + 90 * (++calls % 9), undefined, { signal })
         if (calls % 23 === 0) throw new Error('the dictionary has no such word')
         yield `${text}: translated by ${instance}`
@@ -117,23 +90,21 @@ export class Office implements AsyncDisposable {
   /** An agent that has the chapters of an order translated, and sends the result to the printer. */
   async #openPlanner(): Promise<void> {
     const planner = await this.#client('planner')
-    const orders = planner.store('orders')
-    let order = 4_000
-    const description = 'Plans the order of a customer, and calls the translator.'
-    const card = { id: 'planner', name: 'Planner', description, skills: skill('Plan an order', 'orders') }
-    await this.#openAgent(planner, card, async function* (text, signal) {
-      const number = ++order
-      await orders.append({ order: number, text, state: 'accepted' })
-      yield `Order ${number} has two chapters`
+    let last = 4_000
+    const card = { name: 'Planner', description: 'Plans the order of a customer, and calls the translator.' }
+    await this.#serveAgent(planner, { id: 'planner', card }, async function* (text, signal) {
+      const order = ++last
+      await planner.store('orders').append({ order, text, state: 'accepted' })
+      yield `Order ${order} has two chapters`
       for (const chapter of [1, 2]) {
-        const reply = await planner.agents('translator').send(`${text}, chapter ${chapter}`, { signal, timeout: '20s' })
-        await planner.events('progress.chapters').publish({ order: number, chapter, of: 2 })
-        yield reply.text
+        const translate = () => planner.agents('translator').send(`${text}, chapter ${chapter}`, { signal })
+        yield (await translate().catch(translate)).text
+        await planner.events('progress.chapters').publish({ order, chapter, of: 2 })
       }
-      const job = { order: number, paper: number % 12 === 2 ? 'A3' : 'A4' }
+      const job = { order, paper: order % 12 === 5 ? 'A3' : 'A4' }
       await planner.queue('prints').send(job, { maxReceives: 5, deadLetter: 'prints.dead' })
-      await orders.append({ order: number, state: 'translated' })
-      yield `Order ${number} is at the printer`
+      await planner.store('orders').append({ order, state: 'translated' })
+      yield `Order ${order} is at the printer`
     })
   }
 
@@ -149,8 +120,8 @@ export class Office implements AsyncDisposable {
     })
     const prints = (await this.#client('printer')).queue<{ order: number; paper: string }>('prints')
     prints.work({ concurrency: 2, backoff: () => '2s' }, async ({ order, paper }, work) => {
-      await this.#pause(400)
-      const answer = await fetch(`${press}${order}/${paper}`, { method: 'POST', signal: this.#signal })
+      await pause(400, undefined, this.#stoppable)
+      const answer = await fetch(`${press}${order}/${paper}`, { method: 'POST', ...this.#stoppable })
       if (answer.status === 503) return work.pause(retryAfter(answer) ?? '5s')
       if (answer.status === 422) return await work.reject()
       if (!answer.ok) throw new Error(`the press answered ${answer.status}`)
@@ -173,74 +144,51 @@ export class Office implements AsyncDisposable {
     if (!response.ok) throw new Error(`the webhook was refused with ${response.status}: ${await response.text()}`)
   }
 
-  /** A pull agent that is away most of the time: its requests wait. */
+  /** A pull agent that works for 30 s, and then is away for 75 s: its requests wait. */
   async #openProofreader(): Promise<void> {
     const { agents } = await this.#client('proofreader')
-    const card = { name: 'Proofreader', description: 'Corrects texts, and is often away.', skills: skill('Proofread') }
-    this.#repeat(AWAY_MS, async () => {
-      const pool = agents.work('proofreader', async ({ text }) => this.#pause(500).then(() => `${text} ✓`), { card })
-      await this.#pause(AT_WORK_MS)
+    const card = { name: 'Proofreader', description: 'Corrects texts, and is often away.', skills: SKILLS }
+    this.#repeat(75_000, async () => {
+      const pool = agents.work('proofreader', ({ text }) => `${text} ✓`, { card })
+      await pause(30_000, undefined, this.#stoppable)
       await pool.drain('2s')
     })
   }
 
   async #openCustomers(): Promise<void> {
-    for (const [index, name] of ['customer-press', 'customer-museum', 'customer-airline'].entries()) {
-      const customer = await this.#client(name)
+    for (const [index, language] of ['French', 'Polish', 'German'].entries()) {
+      const customer = await this.#client(`customer-${index + 1}`)
       this.#repeat(1_500 + 700 * index, async (round) => {
-        const text = `Manual ${100 * index + round} in ${LANGUAGES[(round + index) % LANGUAGES.length]}`
-        for await (const step of customer.agents('planner').stream(text, { signal: this.#signal })) void step
+        for await (const step of customer.agents('planner').stream(`Manual ${round} in ${language}`)) void step
       })
     }
     const editor = await this.#client('editor')
     editor.events('progress.*').on(() => {})
-    editor.answer('queries', 'prices', async () => this.#pause(60).then(() => ({ page: 12, currency: 'EUR' })))
-    this.#repeat(2_000, async (round) => editor.query('prices', { pages: 8 + (round % 30) }))
-    this.#repeat(6_000, async (round) => {
-      const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text: `Page ${round} of the catalog` }] }
-      const configuration = { returnImmediately: true }
-      await editor.agents('proofreader').call('SendMessage', { message, configuration })
-    })
+    editor.answer('queries', 'prices', () => ({ page: 12, currency: 'EUR' }))
+    this.#repeat(2_000, (round) => editor.query('prices', { pages: 8 + (round % 30) }))
+    this.#repeat(6_000, (round) => editor.agents('proofreader').send(`Page ${round} of the catalog`))
   }
 }
 
-function skill(name: string, tag = 'text'): object[] {
-  return [{ id: 'main', name, tags: [tag] }]
-}
+type Call = Record<'id' | 'method', unknown> & { params: { message: { parts: { text?: string }[] } } }
 
-/** The members of a request of A2A 0.3 that agents read. */
-interface AgentRequest {
-  readonly id: unknown
-  readonly method: string
-  readonly params?: { readonly message?: { readonly parts?: readonly { readonly text?: string }[] } }
-}
-
-/** Answers a call of an agent: with one message, or with a stream of its parts. */
+/** Answers a call of an agent with one message, or with a stream of its parts. */
 async function answerCall(request: IncomingMessage, response: ServerResponse, answer: Answer): Promise<void> {
-  const { id, method, params } = (await json(request)) as AgentRequest
-  const rpc = (outcome: object): string => JSON.stringify({ jsonrpc: '2.0', id, ...outcome })
+  const { id, method, params }: Call = JSON.parse(await textOf(request))
+  const isStream = method === 'message/stream'
+  if (!isStream && method !== 'message/send') throw new Error('no such method')
+  response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
   const gone = new AbortController()
   response.once('close', () => gone.abort())
-  const parts = answer(params?.message?.parts?.map((part) => part.text ?? '').join(' ') ?? '', gone.signal)
-  const isStream = method === 'message/stream'
+  const rpc = (result: object): string => JSON.stringify({ jsonrpc: '2.0', id, result })
   const task = { taskId: randomUUID(), contextId: randomUUID() }
-  const send = (event: object): unknown => response.write(`data: ${rpc({ result: { ...event, ...task } })}\n\n`)
-  const status = (state: string, final: boolean): object => ({ kind: 'status-update', status: { state }, final })
-  response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
-  if (isStream) send(status('working', false))
-  let said = ''
-  try {
-    if (!isStream && method !== 'message/send') throw new Error(`no such method: ${method}`)
-    for await (const text of parts) {
-      said += text
-      if (isStream)
-        send({ kind: 'artifact-update', artifact: { artifactId: randomUUID(), parts: [{ kind: 'text', text }] } })
-    }
-    const result = { kind: 'message', role: 'agent', messageId: randomUUID(), parts: [{ kind: 'text', text: said }] }
-    if (isStream) send(status('completed', true))
-    response.end(isStream ? undefined : rpc({ result }))
-  } catch (error) {
-    if (isStream) send(status('failed', true))
-    response.end(isStream ? undefined : rpc({ error: { code: -32_000, message: String(error) } }))
+  const send = (event: object): unknown => isStream && response.write(`data: ${rpc({ ...event, ...task })}\n\n`)
+  send({ kind: 'status-update', status: { state: 'working' }, final: false })
+  const parts: object[] = []
+  for await (const text of answer(params.message.parts[0]?.text ?? '', gone.signal)) {
+    parts.push({ kind: 'text', text })
+    send({ kind: 'artifact-update', artifact: { artifactId: randomUUID(), parts: parts.slice(-1) } })
   }
+  send({ kind: 'status-update', status: { state: 'completed' }, final: true })
+  response.end(isStream ? '' : rpc({ kind: 'message', role: 'agent', messageId: randomUUID(), parts }))
 }
