@@ -1,17 +1,19 @@
-// Takes the pictures of docs/console: each screen of a server with traffic, light and dark, wide and narrow.
+// Takes the pictures of docs/console: each screen of `signalbox demo`, light and dark, wide and narrow.
 // npm run pictures -w @signalbox/console -- [place …]
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import process from 'node:process'
 import { fileURLToPath } from 'node:url'
 
 import { startChromium } from '@signalbox/testkit/chromium'
-import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import type { Browser, Page } from 'playwright-core'
 
-import type { Server } from '../test/server.ts'
+import { startTask } from '../test/estate.ts'
 import { ShopCluster } from '../test/shop-cluster.ts'
-import { Shop } from '../test/shop.ts'
-import { SECRET, tokenOf } from '../test/tokens.ts'
 
+const START = fileURLToPath(new URL('../../../apps/server/scripts/start.js', import.meta.url))
+const HOST_NAME = new URL('../test/host-name.ts', import.meta.url).href
 const FOLDER = fileURLToPath(new URL('../../../docs/console/', import.meta.url))
 
 /** The time of traffic before pictures with plots, in ms: they need some steps of 5 s. */
@@ -32,9 +34,9 @@ const HEAD_PX = 72
 const PLACES: Readonly<Record<string, string>> = {
   overview: 'overview?range=hour',
   channels: 'channels',
-  channel: 'channels/queues/orders.south',
-  message: 'channels/queues/payments.dead?message=1',
-  'dead-letters': 'dead-letters?channel=payments.dead&source=payments&reason=max_receive_count',
+  channel: 'channels/queues/prints',
+  message: 'channels/queues/prints.dead?message=1',
+  'dead-letters': 'dead-letters?channel=prints.dead&source=prints&reason=rejected',
   live: 'live',
   requests: 'requests',
   agents: 'agents',
@@ -45,7 +47,7 @@ const PLACES: Readonly<Record<string, string>> = {
   trace: 'trace',
   audit: 'audit',
   webhooks: 'webhooks',
-  security: 'security?client=shop-north&action=send&pattern=queues&channel=secret.plans',
+  security: 'security?client=customer-1&action=send&pattern=queues&channel=prints',
   settings: 'settings',
   nodes: 'overview',
 }
@@ -62,17 +64,25 @@ const VIEWS = [
 
 type Places = readonly (readonly [name: string, place: string])[]
 
-/** Returns the places whose ids only this server has: a dead letter, which has more to trace than others, a stream and a subscription. */
-async function ownPlaces(server: Server): Promise<Readonly<Record<string, string>>> {
-  const { messages } = await server.act('peek_queue_messages', { channel: 'payments.dead', max_messages: 1 }, 'anna')
-  const letter = /"id":"([^"]+)"/.exec(JSON.stringify(messages))?.[1] ?? ''
-  const idOf = async (list: string, pattern: RegExp): Promise<string> => {
-    const response = await fetch(`${server.api}/api/${list}`, { headers: server.operatorHeaders('anna') })
-    return pattern.exec(await response.text())?.[1] ?? ''
-  }
-  const webhook = await idOf('webhooks', /"id":"([^"]+)"/)
-  const stream = await idOf('streams', /"id":"([^"]+)","agent_id":"[^"]+","client":"back-office"/)
-  return { trace: `trace?id=${letter}`, webhooks: `webhooks/${webhook}`, stream: `tasks/streams/${stream}` }
+/** Runs an action of the management API, and returns its answer. */
+async function act(api: string, action: string, body: object): Promise<string> {
+  const response = await fetch(`${api}/api/actions/${action}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  return response.text()
+}
+
+/** Returns the places whose ids only this demo has: a dead letter, which has more to trace than others, and a subscription. */
+async function ownPlaces(api: string): Promise<Readonly<Record<string, string>>> {
+  const letters = await act(api, 'peek_queue_messages', { channel: 'prints.dead', max_messages: 1 })
+  const webhooks = await (await fetch(`${api}/api/webhooks`)).text()
+  return { trace: `trace?id=${firstId(letters)}`, webhooks: `webhooks/${firstId(webhooks)}` }
+}
+
+function firstId(text: string): string {
+  return /"id":"([^"]+)"/.exec(text)?.[1] ?? ''
 }
 
 /** Takes the picture of a screen that is open, and returns the number of bytes. */
@@ -113,7 +123,7 @@ async function fit(page: Page, width: number, height: number): Promise<void> {
 }
 
 /** Takes the pictures of the places in all views. */
-async function takeAll(browser: Browser, server: Server, places: Places): Promise<void> {
+async function takeAll(browser: Browser, api: string, places: Places): Promise<void> {
   const encoder = await (await browser.newContext()).newPage()
   for (const { scheme, width, height } of VIEWS) {
     const context = await browser.newContext({
@@ -122,12 +132,13 @@ async function takeAll(browser: Browser, server: Server, places: Places): Promis
       locale: 'en-GB',
       reducedMotion: 'reduce',
     })
-    const token = tokenOf(SECRET, ['Admin'], 3_600, 'anna')
-    await context.addInitScript((text) => sessionStorage.setItem('signalbox.token', text), token)
     const page = await context.newPage()
     for (const [name, place] of places) {
       await page.setViewportSize({ width, height })
-      await page.goto(`${server.console}#/${place}`)
+      // A stream ends within seconds, so each picture is of the newest one.
+      const own =
+        name === 'stream' ? `tasks/streams/${firstId(await (await fetch(`${api}/api/streams`)).text())}` : place
+      await page.goto(`${api}/console/#/${own}`)
       await page.reload()
       await page.getByRole('heading', { level: 1 }).waitFor()
       // Time for plots, and for messages to pass in the live tail.
@@ -148,27 +159,49 @@ async function takeAll(browser: Browser, server: Server, places: Places): Promis
   }
 }
 
-async function takeShop(browser: Browser, places: Places): Promise<void> {
-  await using folder = await TemporaryFolder.create('shop')
-  // The page shows paths of settings relative to it.
-  process.chdir(folder.path)
-  await using shop = await Shop.open(folder)
-  const ms = places.some(([name]) => PLOTTED.has(name)) ? PLOTTED_MS : TRAFFIC_MS
-  process.stdout.write(`${ms / 1_000} s of traffic\n`)
-  await new Promise((resolve) => setTimeout(resolve, ms))
-  const own = await ownPlaces(shop.server)
-  await takeAll(
-    browser,
-    shop.server,
-    places.map(([name, place]) => [name, own[name] ?? place] as const),
+async function takeDemo(browser: Browser, places: Places): Promise<void> {
+  const demo = spawn(
+    process.execPath,
+    ['--conditions=@signalbox/source', `--import=${HOST_NAME}`, START, 'demo', '--port=0', '--console-port=0'],
+    { stdio: ['ignore', 'pipe', 'inherit'], env: { ...process.env, PICTURED_HOST: 'broker-1' } },
   )
+  try {
+    let guide = ''
+    await new Promise<void>((resolve, reject) => {
+      demo.once('exit', () => reject(new Error('the demo did not start')))
+      demo.stdout.setEncoding('utf8').on('data', (text: string) => {
+        guide += text
+        if (guide.includes('Ctrl-C')) resolve()
+      })
+    })
+    const [, http = '', api = '', token = ''] =
+      /_URL=(\S+) SIGNALBOX_API_URL=(\S+) SIGNALBOX_TOKEN=(\S+)/.exec(guide) ?? []
+    const ms = places.some(([name]) => PLOTTED.has(name)) ? PLOTTED_MS : TRAFFIC_MS
+    process.stdout.write(`${ms / 1_000} s of traffic\n`)
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    // What an operator and a model do, for the screens Audit and Tasks.
+    await act(api, 'redrive_dead_letters', { channel: 'prints.dead', source: 'prints', max_messages: 1 })
+    await act(api, 'pause_queue', { channel: 'prints', seconds: 5, reason: 'new paper' })
+    await startTask(http, { agent: 'proofreader', headers: { authorization: `Bearer ${token}` } })
+    const own = await ownPlaces(api)
+    await takeAll(
+      browser,
+      api,
+      places.map(([name, place]) => [name, own[name] ?? place] as const),
+    )
+  } finally {
+    const isOver = demo.exitCode !== null || demo.signalCode !== null
+    const ended = isOver || once(demo, 'exit')
+    demo.kill('SIGINT')
+    await ended
+  }
 }
 
 async function takeNodes(browser: Browser, places: Places): Promise<void> {
   await using cluster = await ShopCluster.start()
   process.stdout.write(`${PLOTTED_MS / 1_000} s of traffic of a cluster\n`)
   await new Promise((resolve) => setTimeout(resolve, PLOTTED_MS))
-  await takeAll(browser, cluster.server, places)
+  await takeAll(browser, cluster.server.api, places)
 }
 
 const asked = process.argv.slice(2)
@@ -177,12 +210,11 @@ if (unknown.length > 0)
   throw new Error(`no such picture: ${unknown.join(', ')}; there are: ${Object.keys(PLACES).join(', ')}`)
 const places = Object.entries(PLACES).filter(([name]) => asked.length === 0 || asked.includes(name))
 mkdirSync(FOLDER, { recursive: true })
-process.env['PICTURED_HOST'] = 'broker-1'
 const browser = await startChromium()
 try {
   const alone = places.filter(([name]) => name !== NODES)
   const clustered = places.filter(([name]) => name === NODES)
-  if (alone.length > 0) await takeShop(browser, alone)
+  if (alone.length > 0) await takeDemo(browser, alone)
   if (clustered.length > 0) await takeNodes(browser, clustered)
 } finally {
   await browser.close()

@@ -11,13 +11,7 @@ export const MARKUP = `<img src=x onerror="document.title=1">`
 /** Markup, and a character that turns the order of the text around. */
 export const HOSTILE = `${MARKUP}\u202Ereversed`
 
-/** The time between the events of the text `report`, and before the answer to the text `slow`, in ms. */
-const SLOW_MS = 4_000
-
-/**
- * An agent that answers messages with an echo. It fails for the text `fail`, keeps `wait` open, answers `slow` late, and
- * streams one artifact after the other for `report`.
- */
+/** An agent that answers messages with an echo. It fails for the text `fail`, and keeps `wait` open. */
 export class EchoAgent implements AsyncDisposable {
   readonly #server = createServer((request, response) => void this.#serve(request, response))
   readonly #waiting = new Set<ServerResponse>()
@@ -35,10 +29,10 @@ export class EchoAgent implements AsyncDisposable {
   }
 
   /** Registers the agent at a server. */
-  async register(server: Server, card: object, owner = 'agents'): Promise<void> {
+  async register(server: Server, card: object): Promise<void> {
     const response = await fetch(`${server.http}/agents/register`, {
       method: 'POST',
-      headers: { 'content-type': 'application/json', ...server.headersOf(owner) },
+      headers: { 'content-type': 'application/json', ...server.headersOf('agents') },
       body: JSON.stringify({ url: this.url, ...card }),
     })
     if (!response.ok) throw new Error(`register: ${response.status} ${await response.text()}`)
@@ -55,10 +49,6 @@ export class EchoAgent implements AsyncDisposable {
         this.#waiting.add(response)
         return
       }
-      if (body.includes('"report"')) {
-        streamReport(response, id)
-        return
-      }
       const message = { kind: 'message', role: 'agent', messageId: '1', parts: [{ kind: 'text', text: HOSTILE }] }
       response.end(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result: message })}\n\n`)
       return
@@ -67,7 +57,6 @@ export class EchoAgent implements AsyncDisposable {
       this.#waiting.add(response)
       return
     }
-    if (body.includes('"slow"')) await new Promise((resolve) => setTimeout(resolve, SLOW_MS))
     const answer = body.includes('"fail"')
       ? { error: { code: -32_001, message: 'the agent cannot do that' } }
       : { result: { kind: 'message', role: 'agent', messageId: '1', parts: [{ kind: 'text', text: HOSTILE }] } }
@@ -80,17 +69,6 @@ export class EchoAgent implements AsyncDisposable {
     this.#server.close()
     await once(this.#server, 'close')
   }
-}
-
-/** Writes an artifact every few seconds, until the stream is closed. */
-function streamReport(response: ServerResponse, id: unknown): void {
-  let number = 0
-  const timer = setInterval(() => {
-    const artifact = { artifactId: `page-${++number}`, parts: [{ kind: 'text', text: `Page ${number}` }] }
-    const result = { kind: 'artifact-update', taskId: 't', contextId: 'c', artifact }
-    response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', id, result })}\n\n`)
-  }, SLOW_MS)
-  response.once('close', () => clearInterval(timer))
 }
 
 /** The card of a translator, with text that must be shown as text. */

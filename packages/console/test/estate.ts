@@ -1,5 +1,4 @@
 import { writeFile } from 'node:fs/promises'
-import { relative } from 'node:path'
 
 import { serveHttp } from '@signalbox/testkit/loopback'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -33,8 +32,6 @@ interface EstateOptions {
   readonly texts?: Texts
   /** Further settings of the server. */
   readonly settings?: Settings
-  /** The folder of the policy and the routes, which the page shows relative to that of the process. @default a new one */
-  readonly folder?: TemporaryFolder
 }
 
 /** A server that has something to show on every screen: channels, dead letters, agents, tasks, streams, webhooks, a policy, routes. */
@@ -47,10 +44,9 @@ export class Estate implements AsyncDisposable {
     this.#stack = stack
   }
 
-  static async start({ texts = PLAIN, settings = {}, folder: given }: EstateOptions = {}): Promise<Estate> {
+  static async start({ texts = PLAIN, settings = {} }: EstateOptions = {}): Promise<Estate> {
     await using stack = new AsyncDisposableStack()
-    const folder = given ?? stack.use(await TemporaryFolder.create('estate'))
-    const file = (name: string): string => relative('', folder.join(name))
+    const folder = stack.use(await TemporaryFolder.create('estate'))
     const rules = [
       { clients: texts.caller, actions: 'send', patterns: 'queues', channels: 'secret.*', effect: 'deny' },
       { clients: '*', actions: '*', patterns: '*', channels: '*', effect: 'allow' },
@@ -64,11 +60,11 @@ export class Estate implements AsyncDisposable {
     await writeFile(folder.join('routes.json'), JSON.stringify(routes))
     const server = stack.use(
       await Server.start({
-        ROUTING_FILE: file('routes.json'),
+        ROUTING_FILE: folder.join('routes.json'),
         AUTHORIZATION_ENABLE: 'true',
-        AUTHORIZATION_POLICY_FILE: file('policy.yaml'),
+        AUTHORIZATION_POLICY_FILE: folder.join('policy.yaml'),
         WEBHOOKS_ENABLE: 'true',
-        WEBHOOKS_KEY_FILE: file('webhooks.key'),
+        WEBHOOKS_KEY_FILE: folder.join('webhooks.key'),
         WEBHOOKS_ALLOW: '127.0.0.1',
         ...settings,
       }),
@@ -109,20 +105,15 @@ async function useAgents(
   const ended = new AbortController()
   stack.defer(() => ended.abort())
   void openStream(server, body, ended.signal)
-  await startTask(server)
+  await startTask(server.http)
 }
 
 /** Opens a stream of an agent, and reads it until the signal ends it. */
-export async function openStream(
-  server: Server,
-  text: string,
-  signal: AbortSignal,
-  client = 'assistant',
-): Promise<void> {
+async function openStream(server: Server, text: string, signal: AbortSignal): Promise<void> {
   const message = { kind: 'message', role: 'user', messageId: '1', parts: [{ kind: 'text', text }] }
   await fetch(`${server.http}/a2a/translator`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...server.headersOf(client) },
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...server.headersOf('assistant') },
     body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'message/stream', params: { message } }),
     signal,
   })
@@ -131,9 +122,15 @@ export async function openStream(
 }
 
 /** Calls an agent that does not answer, as a client with tasks does: the call becomes a task. */
-export async function startTask(server: Server, message = 'wait', client = 'assistant'): Promise<unknown> {
+export async function startTask(
+  http: string,
+  {
+    agent = 'translator',
+    headers = {},
+  }: { readonly agent?: string; readonly headers?: Readonly<Record<string, string>> } = {},
+): Promise<unknown> {
   const META = 'io.modelcontextprotocol'
-  const response = await fetch(`${server.http}/mcp`, {
+  const response = await fetch(`${http}/mcp`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -141,7 +138,7 @@ export async function startTask(server: Server, message = 'wait', client = 'assi
       'mcp-protocol-version': '2026-07-28',
       'mcp-method': 'tools/call',
       'mcp-name': 'agent_send',
-      ...server.headersOf(client),
+      ...headers,
     },
     body: JSON.stringify({
       jsonrpc: '2.0',
@@ -149,7 +146,7 @@ export async function startTask(server: Server, message = 'wait', client = 'assi
       method: 'tools/call',
       params: {
         name: 'agent_send',
-        arguments: { agent_id: 'translator', message },
+        arguments: { agent_id: agent, message: 'wait' },
         _meta: {
           [`${META}/protocolVersion`]: '2026-07-28',
           [`${META}/clientInfo`]: { name: 'estate', version: '1' },
@@ -161,25 +158,20 @@ export async function startTask(server: Server, message = 'wait', client = 'assi
   return response.json()
 }
 
-/** Opens an endpoint that answers every delivery with a status; returns its address. */
-export async function openEndpoint(stack: AsyncDisposableStack, status = 204): Promise<string> {
+/** Opens an endpoint that accepts every delivery; returns its address. */
+export async function openEndpoint(stack: AsyncDisposableStack): Promise<string> {
   const endpoint = stack.use(
     await serveHttp((request, response) => {
-      response.writeHead(request.method === 'OPTIONS' ? 200 : status, { 'WebHook-Allowed-Origin': '*' }).end()
+      response.writeHead(request.method === 'OPTIONS' ? 200 : 204, { 'WebHook-Allowed-Origin': '*' }).end()
     }),
   )
   return `${endpoint.url}/orders`
 }
 
-export async function subscribeWebhook(
-  server: Server,
-  channel: string,
-  sink: string,
-  owner = 'accounting',
-): Promise<void> {
+async function subscribeWebhook(server: Server, channel: string, sink: string): Promise<void> {
   const response = await fetch(`${server.http}/ce/subscriptions`, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...server.headersOf(owner) },
+    headers: { 'content-type': 'application/json', ...server.headersOf('accounting') },
     body: JSON.stringify({ sink, config: { channel, secret: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=' } }),
   })
   if (response.status !== 201) throw new Error(`subscribe: ${response.status} ${await response.text()}`)

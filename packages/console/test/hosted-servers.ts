@@ -3,9 +3,6 @@ import { fork } from 'node:child_process'
 import { Socket } from 'node:net'
 import { fileURLToPath } from 'node:url'
 
-/** Gives the servers the name of a host that is in `PICTURED_HOST`. */
-const HOST_NAME = new URL('host-name.ts', import.meta.url).href
-
 const HOST = fileURLToPath(new URL('../../../apps/server/test/support/servers.fixture.ts', import.meta.url))
 
 /** The URLs of the shared and the management listener. */
@@ -34,14 +31,12 @@ class Host {
   #output = ''
 
   constructor() {
-    const { PATH = '', NODE_COMPILE_CACHE, PICTURED_HOST } = process.env
-    const named = PICTURED_HOST === undefined ? [] : [`--import=${HOST_NAME}`]
+    const { PATH = '', NODE_COMPILE_CACHE } = process.env
     this.#child = fork(HOST, {
-      execArgv: ['--conditions=@signalbox/source', '--no-allocation-site-pretenuring', ...named],
+      execArgv: ['--conditions=@signalbox/source', '--no-allocation-site-pretenuring'],
       env: {
         PATH,
         ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }),
-        ...(PICTURED_HOST === undefined ? {} : { PICTURED_HOST }),
       },
       silent: true,
     })

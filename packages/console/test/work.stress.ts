@@ -82,7 +82,7 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
   })
 
   test('console - a task is opened with its timeline, and cancelled', async () => {
-    expect(await startTask(server)).toMatchObject({ result: { taskId: expect.any(String) } })
+    expect(await startTask(server.http)).toMatchObject({ result: { taskId: expect.any(String) } })
     const { page } = await openPage(`${server.console}#/tasks`)
     await page.getByRole('row', { name: /agent_send/ }).focus()
     await page.keyboard.press('Enter')
