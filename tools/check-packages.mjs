@@ -3,6 +3,7 @@
 // workspace's official MCP client. That folder may contain neither native code nor the MCP SDK.
 import assert from 'node:assert/strict'
 import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import {
   cpSync,
   existsSync,
@@ -122,6 +123,29 @@ async function callHost(host) {
   return tools.length
 }
 
+/** Runs the demo of the command in a folder until its console answers, and ends it as Ctrl-C does. Returns the seconds of the start. */
+async function runDemo(installed) {
+  const start = performance.now()
+  const command = join(installed, 'node_modules/.bin/signalbox')
+  const child = spawn(command, ['demo', '--port=0', '--console-port=0'], {
+    cwd: installed,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    timeout: 60_000,
+  })
+  const ended = once(child, 'exit')
+  let url
+  for await (const line of createInterface({ input: child.stdout })) {
+    url ??= /Console: (\S+)/.exec(line)?.[1]
+    if (line.startsWith('Ctrl-C')) break
+  }
+  const page = await fetch(url)
+  assert.match(await page.text(), /<title>/)
+  const seconds = (performance.now() - start) / 1_000
+  child.kill('SIGINT')
+  assert.deepEqual(await ended, [0, null])
+  return seconds
+}
+
 /** Returns a line for each package that is larger than its limit in package-budgets.json, packed and in KiB. */
 function overBudget(tarballs) {
   const budgets = JSON.parse(readFileSync(join(root, 'tools/package-budgets.json'), 'utf8'))
@@ -178,6 +202,9 @@ try {
     encoding: 'utf8',
     timeout: 60_000,
   })
+
+  const seconds = await runDemo(installed)
+  console.log(`packages: the console of the installed demo answers after ${seconds.toFixed(1)} s`)
 
   const over = overBudget(tarballs)
   if (over.length > 0) throw new Error(`${over.join('; ')}. Make it smaller, or raise its line in package-budgets.json`)

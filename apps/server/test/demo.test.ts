@@ -82,7 +82,7 @@ test('demo - every part works, the commands of its guide too, and Ctrl-C leaves 
   expect(await demo.end('SIGINT')).toEqual({ code: 0, signal: null })
   expect(demo.cli.stderr).toBe('')
   expect(readdirSync(demo.temporary)).toEqual([])
-  for (const url of urls) await expect(fetch(url)).rejects.toThrow()
+  for (const url of urls) await expect(fetch(url)).rejects.toThrow('fetch failed')
 })
 
 test.each([

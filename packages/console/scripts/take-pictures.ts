@@ -18,9 +18,20 @@ const FOLDER = fileURLToPath(new URL('../../../docs/console/', import.meta.url))
 
 /** The time of traffic before pictures with plots, in ms: they need some steps of 5 s. */
 const PLOTTED_MS = 120_000
-const PLOTTED: ReadonlySet<string> = new Set(['overview', 'channels', 'channel', 'requests', 'agents', 'agent'])
+const PLOTTED: ReadonlySet<string> = new Set([
+  'overview',
+  'channels',
+  'channel',
+  'requests',
+  'agents',
+  'agent',
+  'tasks',
+])
 /** The time of traffic before other pictures, in ms: a stream has some events by then. */
 const TRAFFIC_MS = 20_000
+
+/** The time before a picture, in ms, where it is not the usual one. */
+const WAIT_MS: Readonly<Record<string, number>> = { live: 4_000, stream: 500 }
 
 const MAX_BYTES = 100 * 1_024
 /** Of pictures, the best first. The next one is for a picture with too many bytes. */
@@ -35,7 +46,7 @@ const PLACES: Readonly<Record<string, string>> = {
   overview: 'overview?range=hour',
   channels: 'channels',
   channel: 'channels/queues/prints',
-  message: 'channels/queues/prints.dead?message=1',
+  message: 'channels/queues/prints.dead',
   'dead-letters': 'dead-letters?channel=prints.dead&source=prints&reason=rejected',
   live: 'live',
   requests: 'requests',
@@ -78,7 +89,12 @@ async function act(api: string, action: string, body: object): Promise<string> {
 async function ownPlaces(api: string): Promise<Readonly<Record<string, string>>> {
   const letters = await act(api, 'peek_queue_messages', { channel: 'prints.dead', max_messages: 1 })
   const webhooks = await (await fetch(`${api}/api/webhooks`)).text()
-  return { trace: `trace?id=${firstId(letters)}`, webhooks: `webhooks/${firstId(webhooks)}` }
+  const sequence = /"sequence":(\d+)/.exec(letters)?.[1] ?? ''
+  return {
+    message: `${PLACES['message']}?message=${sequence}`,
+    trace: `trace?id=${firstId(letters)}`,
+    webhooks: `webhooks/${firstId(webhooks)}`,
+  }
 }
 
 function firstId(text: string): string {
@@ -122,6 +138,20 @@ async function fit(page: Page, width: number, height: number): Promise<void> {
   await page.waitForTimeout(300)
 }
 
+/** Returns the place of a stream that has just opened: it ends within seconds. */
+async function newStream(api: string): Promise<string> {
+  const read = async (): Promise<readonly string[]> => {
+    const text = await (await fetch(`${api}/api/streams`)).text()
+    return [...text.matchAll(/"id":"([^"]+)"/g)].map(([, id = '']) => id)
+  }
+  const known = new Set(await read())
+  for (;;) {
+    const id = (await read()).find((one) => !known.has(one))
+    if (id !== undefined) return `tasks/streams/${id}`
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
 /** Takes the pictures of the places in all views. */
 async function takeAll(browser: Browser, api: string, places: Places): Promise<void> {
   const encoder = await (await browser.newContext()).newPage()
@@ -135,14 +165,11 @@ async function takeAll(browser: Browser, api: string, places: Places): Promise<v
     const page = await context.newPage()
     for (const [name, place] of places) {
       await page.setViewportSize({ width, height })
-      // A stream ends within seconds, so each picture is of the newest one.
-      const own =
-        name === 'stream' ? `tasks/streams/${firstId(await (await fetch(`${api}/api/streams`)).text())}` : place
-      await page.goto(`${api}/console/#/${own}`)
+      await page.goto(`${api}/console/#/${name === 'stream' ? await newStream(api) : place}`)
       await page.reload()
       await page.getByRole('heading', { level: 1 }).waitFor()
       // Time for plots, and for messages to pass in the live tail.
-      await page.waitForTimeout(name === 'live' ? 4_000 : 1_500)
+      await page.waitForTimeout(WAIT_MS[name] ?? 1_500)
       if (name === NODES) {
         const nodes = page.getByRole('table', { name: 'Nodes' })
         await nodes.getByText('broker-3').waitFor()
@@ -178,11 +205,14 @@ async function takeDemo(browser: Browser, places: Places): Promise<void> {
       /_URL=(\S+) SIGNALBOX_API_URL=(\S+) SIGNALBOX_TOKEN=(\S+)/.exec(guide) ?? []
     const ms = places.some(([name]) => PLOTTED.has(name)) ? PLOTTED_MS : TRAFFIC_MS
     process.stdout.write(`${ms / 1_000} s of traffic\n`)
-    await new Promise((resolve) => setTimeout(resolve, ms))
-    // What an operator and a model do, for the screens Audit and Tasks.
+    // For the screen Tasks: calls of a model while the proofreader is away.
+    await new Promise((resolve) => setTimeout(resolve, ms / 2))
+    const headers = { authorization: `Bearer ${token}` }
+    for (let call = 0; call < 3; call++) await startTask(http, { agent: 'proofreader', headers })
+    await new Promise((resolve) => setTimeout(resolve, ms / 2))
+    // For the screen Audit: actions of an operator.
     await act(api, 'redrive_dead_letters', { channel: 'prints.dead', source: 'prints', max_messages: 1 })
     await act(api, 'pause_queue', { channel: 'prints', seconds: 5, reason: 'new paper' })
-    await startTask(http, { agent: 'proofreader', headers: { authorization: `Bearer ${token}` } })
     const own = await ownPlaces(api)
     await takeAll(
       browser,

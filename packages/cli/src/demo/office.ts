@@ -9,7 +9,6 @@ import type { ServeAgentOptions, Signalbox } from '@signalbox/client'
 import { connect, retryAfter } from '@signalbox/client'
 
 const SKILLS = [{ id: 'manuals', name: 'Work on a manual', tags: ['language'] }]
-
 type Answer = (text: string, signal: AbortSignal) => AsyncGenerator<string>
 
 /** The cast of the demo: a translation office with agents, a printer and customers, who work until it closes. */
@@ -47,7 +46,6 @@ export class Office implements AsyncDisposable {
     return client
   }
 
-  /** Serves HTTP on a free port of this machine. Returns the URL. */
   async #serve(listener: RequestListener): Promise<string> {
     const server = createServer(listener)
     this.#endings.push(() => server.close().closeAllConnections())
@@ -156,17 +154,19 @@ export class Office implements AsyncDisposable {
   }
 
   async #openCustomers(): Promise<void> {
+    const editor = await this.#client('editor')
+    editor.events('progress.*').on(() => {})
+    await editor.answer('queries', 'prices', () => ({ page: 12, currency: 'EUR' })).ready
+    await editor.answer('commands', 'labels', () => pause(900, undefined, this.#stoppable)).ready
+    this.#repeat(6_000, (round) => editor.agents('proofreader').send(`Page ${round} of the catalog`))
     for (const [index, language] of ['French', 'Polish', 'German'].entries()) {
       const customer = await this.#client(`customer-${index + 1}`)
       this.#repeat(1_500 + 700 * index, async (round) => {
+        await customer.query('prices', { language, pages: 8 + (round % 30) })
         for await (const step of customer.agents('planner').stream(`Manual ${round} in ${language}`)) void step
+        await customer.command('labels', { customer: index + 1, manual: round })
       })
     }
-    const editor = await this.#client('editor')
-    editor.events('progress.*').on(() => {})
-    editor.answer('queries', 'prices', () => ({ page: 12, currency: 'EUR' }))
-    this.#repeat(2_000, (round) => editor.query('prices', { pages: 8 + (round % 30) }))
-    this.#repeat(6_000, (round) => editor.agents('proofreader').send(`Page ${round} of the catalog`))
   }
 }
 
