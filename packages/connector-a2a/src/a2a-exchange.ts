@@ -2,7 +2,15 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { SpanAttributes } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
-import type { HttpRequest, HttpResponse, Refusal, RefusedOutcome, RequestSpan, Steps } from '@signalbox/http-kit'
+import type {
+  ConnectionCaller,
+  HttpRequest,
+  HttpResponse,
+  Refusal,
+  RefusedOutcome,
+  RequestSpan,
+  Steps,
+} from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { JSON_RPC_CODES, JsonRpcError } from '@signalbox/http-kit'
 import {
@@ -60,6 +68,8 @@ function framed([before, after]: Frame, text: Uint8Array): string | TextParts {
 export class A2aExchange extends JsonRpcExchange {
   /** The agent's id as a metric label; `unknown` until the agent is found. */
   agentId = 'unknown'
+  /** The ClientID of the caller, set with the agent's id. */
+  clientId = ''
   method = 'unknown'
   /** The call as an official SDK makes it, as soon as that is known; undefined for the dialect. */
   official: OfficialCall | undefined
@@ -262,12 +272,26 @@ export class A2aExchange extends JsonRpcExchange {
     return { ...this.moreHeaders }
   }
 
+  /** Records the agent of the request, for the hooks. */
+  found(agentId: string, { identity }: ConnectionCaller): void {
+    this.agentId = agentId
+    this.clientId = identity.clientId
+  }
+
   /** Reports the outcome to the hooks, for an answer that other code wrote, such as a stream. */
   finished(status: 'success' | 'error', errorCode?: string, firstByteSeconds?: number): void {
     this.#errorCode = errorCode
     if (this.#onFinished === undefined) return
-    const { agentId, method, seconds } = this
-    this.#onFinished({ agentId, method, status, errorCode, seconds, firstByteSeconds: firstByteSeconds ?? seconds })
+    const { agentId, clientId, method, seconds } = this
+    this.#onFinished({
+      agentId,
+      clientId,
+      method,
+      status,
+      errorCode,
+      seconds,
+      firstByteSeconds: firstByteSeconds ?? seconds,
+    })
   }
 
   #json(status: number, text: string | TextParts, moreHeaders?: OutgoingHttpHeaders): void {

@@ -1,4 +1,5 @@
 import type { AgentDirectory } from '@signalbox/broker-core/ports'
+import { quietHook } from '@signalbox/http-kit/internal'
 import type { AgentInbox } from '@signalbox/registry'
 
 import { gatewayDirectory } from './gateway/agent-directory.ts'
@@ -53,7 +54,8 @@ export class KeptAnswers {
       this.inbox = this.counters.countLeases(inboxes.forRoutes)
       this.operatorInboxes = agentInboxes({ ...parts, log, inbox: () => inboxes.inbox })
     }
-    this.directory = gatewayDirectory(registry, requests, { logged: this.calls, inbox: this.inbox })
+    const onFinished = quietHook(options.hooks.directoryCallFinished?.bind(options.hooks))
+    this.directory = gatewayDirectory(registry, requests, { logged: this.calls, inbox: this.inbox, onFinished })
   }
 
   /** Lets other nodes continue the streams that this node relays. */

@@ -14,24 +14,32 @@ import type { AgentRequests } from './requests/agent-requests.ts'
 import type { PushSubscriptions } from './push/push-configurations.ts'
 import type { StreamLimits } from './stream/limits.ts'
 
-/** One finished request to an agent. */
-export interface A2aRequestEvent {
+/** A call of an agent that has ended. */
+export interface AgentCallEvent {
   /** The agent's id; `unknown` when no such agent is registered. */
   readonly agentId: string
+  /** The ClientID of the caller; empty if the call ended before the agent was found. */
+  readonly clientId: string
+  readonly status: 'success' | 'error'
+  /** The time until the answer began; for a stream, until it was open. */
+  readonly firstByteSeconds: number
+}
+
+/** One finished request to an agent. */
+export interface A2aRequestEvent extends AgentCallEvent {
   /** `message/send`, `message/stream`, `tasks/get`, `tasks/cancel`, `tasks/send`; any other is `unknown`. */
   readonly method: string
-  readonly status: 'success' | 'error'
   /** Of an error: the gateway's JSON-RPC code as text, or `agent` for one of the agent's own. */
   readonly errorCode: string | undefined
   /** From the arrival of the headers until the answer was written; of a stream until its end. */
   readonly seconds: number
-  /** From the arrival of the headers until the answer began; for a stream, until it was open. */
-  readonly firstByteSeconds: number
 }
 
 /** Called for every request, synchronously: they must be quick. Their errors are dropped. */
 export interface A2aHooks {
   requestFinished?(event: A2aRequestEvent): void
+  /** Reports a call through the directory of the connector, such as one by a tool of `/mcp`. */
+  directoryCallFinished?(event: AgentCallEvent): void
   /** Reports a failure that no client gets, such as a bug or a failed subscription. For the log. @default one line on stderr */
   failed?(error: unknown, request?: HttpRequest): void
 }

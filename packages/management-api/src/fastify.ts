@@ -16,6 +16,8 @@ import { Redrives } from './dead-letters/redrives.ts'
 import { JSON_HEADERS, sendFailure } from './envelope.ts'
 import { notReady, toManagementError } from './errors.ts'
 import { History } from './history/history.ts'
+import type { MapReports } from './map/traffic-map.ts'
+import { TrafficMap } from './map/traffic-map.ts'
 import { addMonitorRoutes } from './monitor/monitor-routes.ts'
 import { Monitors } from './monitor/monitors.ts'
 import { mountOperations, mountReading, requestHandlers } from './mount-operations.ts'
@@ -47,6 +49,7 @@ export function managementApi(options: ManagementOptions): ManagementApi {
     plugin,
     observers: endpoint.observers,
     audit: endpoint.audit,
+    map: endpoint.map,
     serve: (services) => endpoint.serve(services),
     finish: (graceMs) => endpoint.finish(graceMs),
     close: (graceMs) => endpoint.close(graceMs),
@@ -57,6 +60,7 @@ export function managementApi(options: ManagementOptions): ManagementApi {
 class ManagementEndpoint {
   readonly audit: AuditLog
   readonly observers: readonly BrokerObserver[]
+  readonly map: MapReports
   readonly #options: ManagementOptions
   readonly #surface: OperatorSurface
   readonly #environment: ManagementEnvironment
@@ -70,9 +74,19 @@ class ManagementEndpoint {
     const statistics = new Statistics(options.statistics)
     const attachments = new Attachments()
     const history = new History(statistics, options.historyStepMs)
-    const requests = new OpenRequests()
+    const map = new TrafficMap(history.stepMs)
+    const requests = new OpenRequests((request) => map.requestEnded(request))
     const trail = new MessageTrail()
-    this.observers = [statistics, attachments, history.observer, requests, trail, brokerAudit(this.audit, { messages })]
+    this.map = map
+    this.observers = [
+      statistics,
+      attachments,
+      history.observer,
+      map,
+      requests,
+      trail,
+      brokerAudit(this.audit, { messages }),
+    ]
     const { authenticator = anonymousOperator, trustedOrigins = 'auto', bindHost, frontDoor } = options
     const redrives = new Redrives((error) => this.#surface.failed(error))
     this.#surface = new OperatorSurface(
@@ -100,6 +114,7 @@ class ManagementEndpoint {
       trail,
       redrives,
       history,
+      map,
       channelIndex: new ChannelIndex(),
       config: options.config ?? (() => ({})),
       settings: options.settings ?? (() => []),
@@ -114,12 +129,14 @@ class ManagementEndpoint {
     this.#services = services
     this.audit.open(services.system)
     this.#environment.monitors.watch(services.broker)
+    this.#environment.map.ignore(services.system.caller)
     const { channels } = services.broker.as(OBSERVER)
     this.#environment.history.start({
       stats: () => services.broker.stats(),
       states: (names) => channels.states(names),
       agentCalls: services.agents?.calls ?? (() => []),
       streams: () => this.#environment.streams(),
+      stepEnded: (step) => this.#environment.map.edges.roll(step),
     })
   }
 

@@ -13,6 +13,7 @@ import type { Redrives } from './dead-letters/redrives.ts'
 import type { AnswerOf } from './envelope.ts'
 import { invalidArguments, invalidParameters } from './errors.ts'
 import type { History } from './history/history.ts'
+import type { TrafficMap } from './map/traffic-map.ts'
 import type { Monitors } from './monitor/monitors.ts'
 import type { AgentCallStream, ManagementServices, NodeStatus, SecurityStatus, SettingStatus } from './ports.ts'
 import type { OpenRequests } from './requests/open-requests.ts'
@@ -33,6 +34,7 @@ export interface ManagementEnvironment {
   readonly requests: OpenRequests
   readonly trail: MessageTrail
   readonly history: History
+  readonly map: TrafficMap
   readonly channelIndex: ChannelIndex
   /** Returns the effective configuration, with secrets masked. */
   config(): object

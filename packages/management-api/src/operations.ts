@@ -7,6 +7,7 @@ import { settingsOperations } from './channels/settings-operations.ts'
 import { deadLetterOperations } from './dead-letters/dead-letter-operations.ts'
 import { eventOperations } from './events/event-operations.ts'
 import { historyOperations } from './history/history-operations.ts'
+import { mapOperations } from './map/map-operations.ts'
 import { messageOperations } from './messages/message-operations.ts'
 import { nodeOperations } from './node/node-operations.ts'
 import { queueOperations } from './queues/queue-operations.ts'
@@ -31,6 +32,7 @@ const OPERATIONS: readonly Operation[] = [
   ...eventOperations,
   ...historyOperations,
   ...inboxOperations,
+  ...mapOperations,
   ...messageOperations,
   ...nodeOperations,
   ...pauseOperations,

@@ -4,6 +4,7 @@ import type { DocumentedRoute } from '@signalbox/http-kit/internal'
 
 import type { AuditLog, AuditLogOptions } from './audit/audit-log.ts'
 import type { ConsoleOptions } from './console/console-routes.ts'
+import type { MapReports } from './map/traffic-map.ts'
 import type { MonitorsOptions } from './monitor/monitors.ts'
 import type { DocumentInfo } from './openapi/document.ts'
 import type { ManagementServices, MetricsPort, NodeStatus, SecurityStatus, SettingStatus } from './ports.ts'
@@ -78,6 +79,8 @@ export interface ManagementControl {
   readonly observers: readonly BrokerObserver[]
   /** Records events of other components: the registry, authenticators, files that are read again. */
   readonly audit: AuditLog
+  /** Counts calls of agents and deliveries to webhooks for `/api/map`. */
+  readonly map: MapReports
   /** Initialization has finished. Until then `/api/*` and `/v1/stats/*`, but for the monitor, answer `api service not ready`. */
   serve(services: ManagementServices): void
   /**

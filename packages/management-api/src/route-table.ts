@@ -8,6 +8,7 @@ export const READING_PATHS = [
   ['/api/config'],
   ['/api/snapshot'],
   ['/api/nodes'],
+  ['/api/map'],
   ['/v1/stats/channels', '/api/stats/channels'],
   ['/v1/stats/queues', '/api/stats/queues'],
   ['/v1/stats/events_stores', '/api/stats/events_stores'],

@@ -1,7 +1,7 @@
 import type { Caller } from '@signalbox/broker-core'
 import type { OptionTypes } from '@signalbox/broker-core/internal'
 import { checkOptions } from '@signalbox/broker-core/internal'
-import type { WebhookSource } from '@signalbox/broker-core/ports'
+import type { WebhookSource, WebhookSubscription } from '@signalbox/broker-core/ports'
 
 import type { AttemptOutcome } from './delivery/attempt.ts'
 import type { WebhookFormat } from '@signalbox/broker-core/ports'
@@ -9,8 +9,12 @@ import type { EndpointPolicy } from './safety/endpoint-policy.ts'
 
 /** Callbacks for metrics and logs. They must be quick; their errors are dropped. */
 export interface WebhookHooks {
-  /** Reports an attempt and its time, in seconds. */
-  attempted?(outcome: AttemptOutcome, seconds: number): void
+  /** Reports an attempt to deliver for a subscription, and its time, in seconds. */
+  attempted?(
+    outcome: AttemptOutcome,
+    seconds: number,
+    subscription: Pick<WebhookSubscription, 'id' | 'type' | 'channel'>,
+  ): void
   /** Reports a message that moved to a dead-letter queue. */
   deadLettered?(): void
   /** Reports a plain event that was dropped because too many waited for an endpoint. */

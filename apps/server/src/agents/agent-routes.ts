@@ -1,7 +1,8 @@
 import type { Broker } from '@signalbox/broker-core'
-import type { A2aConnector, CardKeys, PushSubscriptions } from '@signalbox/connector-a2a'
+import type { A2aConnector, AgentCallEvent, CardKeys, PushSubscriptions } from '@signalbox/connector-a2a'
 import { a2aConnector, NO_CARD_KEYS, openCardKeys } from '@signalbox/connector-a2a'
 import type { Authenticator, FrontDoor } from '@signalbox/http-kit'
+import type { MapReports } from '@signalbox/management-api'
 import type { RegistryRoutes } from '@signalbox/registry'
 import { registryRoutes } from '@signalbox/registry'
 
@@ -25,6 +26,8 @@ export interface AgentRouteParts {
   readonly frontDoor: FrontDoor
   /** The webhooks for push notifications; undefined if webhooks are turned off. */
   readonly push: PushSubscriptions | undefined
+  /** Counts calls of agents for operators. @default none */
+  readonly map?: Pick<MapReports, 'agentCalled'> | undefined
   readonly metrics: Metrics
   readonly log: Logger
 }
@@ -32,7 +35,7 @@ export interface AgentRouteParts {
 /** Creates `/agents`, `/a2a` and the cards. From here on this node serves the registered agents. */
 export function agentRoutes(
   agents: Agents,
-  { config, broker, authenticator, cardKeys, frontDoor, push, metrics, log }: AgentRouteParts,
+  { config, broker, authenticator, cardKeys, frontDoor, push, map, metrics, log }: AgentRouteParts,
 ): { readonly gateway: A2aConnector; readonly routes: RegistryRoutes } {
   const { a2a } = config.connectors
   const { registry, requests, system, addressPolicy, metrics: agentMetrics } = agents
@@ -50,6 +53,9 @@ export function agentRoutes(
   }
   if (a2a.cardKeysFile !== '' && config.publicUrl === '') {
     log.warn('agent cards are not signed: CONNECTORSA2_A_CARD_KEYS_FILE is set, and PUBLIC_URL is not. Set PUBLIC_URL.')
+  }
+  const called = ({ agentId, clientId, status, firstByteSeconds: seconds }: AgentCallEvent): void => {
+    if (clientId !== '') map?.agentCalled({ agentId, clientId, status, seconds })
   }
   const gateway = a2aConnector(
     { broker, system, registry, requests },
@@ -77,7 +83,11 @@ export function agentRoutes(
       cardKeys,
       ...(push === undefined ? {} : { push }),
       hooks: {
-        requestFinished: (event) => agentMetrics.requestEnded(event),
+        requestFinished(event) {
+          agentMetrics.requestEnded(event)
+          called(event)
+        },
+        directoryCallFinished: called,
         failed: (error, request) =>
           log.error({ err: error, connector: 'a2a', ...requestFields(request) }, 'agent gateway failed'),
       },

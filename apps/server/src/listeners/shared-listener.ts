@@ -6,6 +6,7 @@ import type { PushSubscriptions } from '@signalbox/connector-cloudevents'
 import { ceConnector } from '@signalbox/connector-cloudevents'
 import type { McpEvents, TaskOptions } from '@signalbox/connector-mcp'
 import { brokerStateKey, mcpConnector } from '@signalbox/connector-mcp'
+import type { MapReports } from '@signalbox/management-api'
 import type { Authenticator, Connector, FrontDoor } from '@signalbox/http-kit'
 
 import { agentRoutes } from '../agents/agent-routes.ts'
@@ -50,6 +51,8 @@ export interface SharedOptions {
   readonly requests?: RequestLog | undefined
   /** Gets the parts of the connectors that operators use. @default operators have none */
   readonly operations?: ConnectorOperations
+  /** Counts calls of agents for operators. @default none */
+  readonly map?: MapReports
   readonly health: Health
   readonly metrics: Metrics
   readonly log: Logger

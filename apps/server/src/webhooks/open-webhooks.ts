@@ -8,7 +8,7 @@ import type { EventTypeOptions, EventWebhooks } from '@signalbox/connector-mcp/e
 import { eventWebhookFormat } from '@signalbox/connector-mcp/events'
 import type { ResolveHost } from '@signalbox/http-kit'
 import type { ListeningAddress } from '@signalbox/http-kit/internal'
-import type { AuditLog, WebhooksPort } from '@signalbox/management-api'
+import type { AuditLog, MapReports, WebhooksPort } from '@signalbox/management-api'
 import type { SubscriptionView, Webhooks } from '@signalbox/webhooks'
 import { abuseProtection, EndpointPolicy, openKeyFile, openWebhooks, WebhookError } from '@signalbox/webhooks'
 
@@ -25,6 +25,7 @@ export interface WebhookParts {
   readonly metrics: Metrics
   readonly log: Logger
   readonly audit: Pick<AuditLog, 'record'>
+  readonly map: Pick<MapReports, 'webhookAttempted'>
   /** The event types of operators, for `/mcp`. */
   readonly eventTypes: readonly EventTypeOptions[]
   readonly resolve: ResolveHost
@@ -50,7 +51,7 @@ export interface ServerWebhooks {
  * @throws ServerError START_FAILED for a key file that cannot be used
  */
 export async function openServerWebhooks(config: Config, parts: WebhookParts): Promise<ServerWebhooks> {
-  const { broker, system, engine, metrics, log, audit, eventTypes, resolve, ownAddresses } = parts
+  const { broker, system, engine, metrics, log, audit, map, eventTypes, resolve, ownAddresses } = parts
   const { webhooks: settings, http, publicUrl } = config
   const webhookMetrics = metrics.forWebhooks()
   const eventFormat = eventWebhookFormat(eventTypes)
@@ -75,7 +76,10 @@ export async function openServerWebhooks(config: Config, parts: WebhookParts): P
       permits: (owner, type, channel) =>
         broker.as(owner).permits(type === 'queues' ? 'receive' : 'subscribe', type, channel),
       hooks: {
-        attempted: (outcome, seconds) => webhookMetrics.attempted(outcome, seconds),
+        attempted(outcome, seconds, { id, type, channel }) {
+          webhookMetrics.attempted(outcome, seconds)
+          map.webhookAttempted({ id, type, channel, delivered: outcome === 'delivered', seconds })
+        },
         deadLettered: () => webhookMetrics.deadLettered(),
         dropped: () => webhookMetrics.dropped(),
         disabled({ id, owner, reason }) {

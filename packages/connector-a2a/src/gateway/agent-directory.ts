@@ -1,14 +1,15 @@
 import { decodeText } from '@signalbox/broker-core'
 import type { Caller } from '@signalbox/broker-core'
-import type { AgentDirectory, AgentRefusal, InboxLeases } from '@signalbox/broker-core/ports'
+import type { AgentDirectory, AgentRefusal, AgentReply, InboxLeases } from '@signalbox/broker-core/ports'
 import { hasRole } from '@signalbox/http-kit'
-import { isJsonObject } from '@signalbox/http-kit/internal'
+import { allSteps, isJsonObject, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 import type { AgentCard, AgentInbox, AgentRegistry } from '@signalbox/registry'
 import { InboxError, isParkable, RegistryError } from '@signalbox/registry'
 
+import type { AgentCallEvent } from '../options.ts'
 import type { AgentRequestOptions, AgentRequests } from '../requests/agent-requests.ts'
 import { a2aVersionOf, findMethod, parseForTranslation } from '../wire/index.ts'
-import { DIALECT } from './call-protocol.ts'
+import { agentAnswer, DIALECT } from './call-protocol.ts'
 import type { Call } from './call.ts'
 import type { LoggedCalls } from './logged-calls.ts'
 
@@ -16,6 +17,8 @@ import type { LoggedCalls } from './logged-calls.ts'
 interface GatewayParts {
   readonly logged: LoggedCalls | undefined
   readonly inbox: AgentInbox | undefined
+  /** Receives the end of each call. */
+  readonly onFinished: ((event: AgentCallEvent) => void) | undefined
 }
 
 /**
@@ -37,9 +40,9 @@ export function agentDirectory(
 export function gatewayDirectory(
   registry: Pick<AgentRegistry, 'find' | 'heartbeat' | 'list'>,
   requests: AgentRequests,
-  { logged, inbox }: GatewayParts,
+  { logged, inbox, onFinished }: GatewayParts,
 ): AgentDirectory {
-  return {
+  const directory: AgentDirectory = {
     ...agentDirectory(registry, requests),
     inboxes: inbox && inboxesOf(registry, inbox),
     async request(agentId, envelope, { method, ...options }) {
@@ -53,6 +56,37 @@ export function gatewayDirectory(
       // A repeat is accepted as the first one was.
       return reply.follow === undefined ? reply : { ...reply, executed: true }
     },
+  }
+  return onFinished === undefined ? directory : { ...directory, request: reported(directory, onFinished) }
+}
+
+/** Returns the requests of a directory, each of which reports its end. */
+function reported(
+  directory: AgentDirectory,
+  onFinished: (event: AgentCallEvent) => void,
+): AgentDirectory['request'] {
+  return async (agentId, envelope, options) => {
+    const startedAt = performance.now()
+    let status: AgentCallEvent['status'] = 'error'
+    try {
+      const reply = await directory.request(agentId, envelope, options)
+      if (options.acceptOnly === true ? reply.executed : isResult(agentId, reply)) status = 'success'
+      return reply
+    } finally {
+      const firstByteSeconds = (performance.now() - startedAt) / 1000
+      onFinished({ agentId, clientId: options.caller.clientId, status, firstByteSeconds })
+    }
+  }
+}
+
+/** Returns `true` if the agent answered with a result. A long answer is not read for this: the caller reads it. */
+function isResult(agentId: string, reply: AgentReply): boolean {
+  if (!reply.executed || reply.failure !== undefined) return false
+  if (reply.body.byteLength > LARGE_BODY_BYTES) return true
+  try {
+    return 'result' in allSteps(agentAnswer(agentId, { ...reply, failure: undefined }))
+  } catch {
+    return false
   }
 }
 

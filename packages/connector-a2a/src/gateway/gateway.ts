@@ -75,7 +75,7 @@ export class Gateway {
     const { timeoutMs, protocol } = given
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, protocol)
-      exchange.agentId = agentId
+      exchange.found(agentId, caller)
       const { logged, push, requests } = this.#options
       const own = await push?.answer(agentId, given, caller)
       if (own !== undefined) {
@@ -125,7 +125,7 @@ export class Gateway {
     this.#waitingBytes += body.byteLength
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, DIALECT)
-      exchange.agentId = agentId
+      exchange.found(agentId, caller)
       if (this.#waitingBytes > MAX_WAITING_BYTES) throw overloaded()
       const reply = await this.#options.requests.request(agentId, body, { ...options, acceptOnly: true })
       if (reply.executed) exchange.finished('success')
@@ -184,7 +184,7 @@ export class Gateway {
   ): Promise<OpenedStream | undefined> {
     try {
       if (!this.#isKnown(agentId)) await this.#find(agentId, call.protocol)
-      exchange.agentId = agentId
+      exchange.found(agentId, caller)
       const opened = await this.#open(exchange, caller, agentId, call, opening)
       if ('stream' in opened) return opened
       await this.#answer(exchange, agentId, call, opened.refused)

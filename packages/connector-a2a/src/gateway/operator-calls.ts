@@ -75,7 +75,7 @@ export function operatorCalls(options: OperatorCallsOptions): OperatorCalls {
 async function open(call: OperatorCall, options: OperatorCallsOptions): Promise<OperatorCallAnswer> {
   const { agentId, caller, contextId, hold, signal, text, timeoutMs } = call
   const { inFlight, registry, requests, streamLimits: limits, system } = options
-  const finished = reporter(agentId, options)
+  const finished = reporter(call, options)
   inFlight.begin()
   try {
     if (!isAgentId(agentId) || (registry.get(agentId) ?? (await registry.find(agentId))) === undefined)
@@ -98,11 +98,11 @@ async function open(call: OperatorCall, options: OperatorCallsOptions): Promise<
 type Finished = (status: A2aRequestEvent['status'], errorCode?: string) => void
 
 /** Reports the end of a call to the hooks. The first byte is counted when the answer began. */
-function reporter(agentId: string, { onFinished }: OperatorCallsOptions): Finished {
+function reporter({ agentId, caller: { clientId } }: OperatorCall, { onFinished }: OperatorCallsOptions): Finished {
   const startedAt = performance.now()
   return (status, errorCode) => {
     const seconds = (performance.now() - startedAt) / 1000
-    onFinished?.({ agentId, method: 'message/stream', status, errorCode, seconds, firstByteSeconds: seconds })
+    onFinished?.({ agentId, clientId, method: 'message/stream', status, errorCode, seconds, firstByteSeconds: seconds })
   }
 }
 

@@ -27,6 +27,8 @@ interface HistorySources {
   readonly agentCalls: ReadAgentCalls
   /** Returns the open streams of server-sent events, by connector. */
   readonly streams: () => Readonly<Record<string, number>>
+  /** Called at the end of each step, with its number. */
+  readonly stepEnded: (step: number) => void
 }
 
 /**
@@ -79,6 +81,7 @@ export class History implements Disposable {
   async #sample(step: number): Promise<void> {
     const sources = this.#sources
     const statistics = this.#statistics
+    sources?.stepEnded(step)
     // The clock was set back by more than a minute: the values so far are in the future.
     if (step < this.#lastStep - STEPS_PER_MINUTE) this.#series = undefined
     else if (step <= this.#lastStep) return

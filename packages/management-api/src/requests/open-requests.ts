@@ -32,7 +32,12 @@ export class OpenRequests implements BrokerObserver {
   readonly #ended: SeenRequest[] = []
   /** Deliveries of requests that are not accepted yet: an engine may deliver before it returns. */
   readonly #early = new Map<string, NonNullable<SeenRequest['delivered']>>()
+  readonly #onEnded: (request: SeenRequest) => void
   #left = 0
+
+  constructor(onEnded: (request: SeenRequest) => void = () => {}) {
+    this.#onEnded = onEnded
+  }
 
   /** Waiting requests, oldest first. */
   waiting(): readonly SeenRequest[] {
@@ -88,7 +93,9 @@ export class OpenRequests implements BrokerObserver {
     const request = this.#open.get(id)
     if (request === undefined) return
     this.#open.delete(id)
-    this.#ended.push({ ...request, ended: { at: Date.now(), outcome } })
+    const ended = { ...request, ended: { at: Date.now(), outcome } }
+    this.#ended.push(ended)
     if (this.#ended.length > MAX_ENDED) this.#ended.shift()
+    this.#onEnded(ended)
   }
 }

@@ -90,7 +90,8 @@ export class Serving {
         type === RUN_SOURCE
           ? sourceOf(type)?.permits(owner, channel) === true
           : permits({ clientId: owner }, type, channel),
-      attempted: (outcome, seconds) => quietly(() => hooks.attempted?.(outcome, seconds)),
+      attempted: (outcome, seconds, subscription) =>
+        quietly(() => hooks.attempted?.(outcome, seconds, subscription)),
       deadLettered: () => quietly(() => hooks.deadLettered?.()),
       dropped: () => quietly(() => hooks.dropped?.()),
       failed: (error) => this.#failed(error),

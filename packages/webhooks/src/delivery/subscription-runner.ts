@@ -18,8 +18,9 @@ import { CursorWriter } from '../subscription/cursor-writer.ts'
 import type { KnownSubscription } from '../subscription/stored-subscriptions.ts'
 import type { CursorRecord, SubscriptionRecord } from '../subscription/subscription-record.ts'
 import type { WebhookLog } from '../subscription/webhook-log.ts'
+import type { WebhookHooks } from '../options.ts'
 import { attemptSpan, endAttempt } from './attempt-span.ts'
-import type { Attempt, AttemptOutcome, OpenSecret } from './attempt.ts'
+import type { Attempt, OpenSecret } from './attempt.ts'
 import { deliveryId, encode, openNotes, openSecrets, outcomeOf, pauseAfter, send, validAt } from './attempt.ts'
 import type { Failure } from './dead-letters.ts'
 import { storeDeadLetter } from './dead-letters.ts'
@@ -274,7 +275,9 @@ export class SubscriptionRunner {
       const headers = { ...encoded.headers, ...signed, ...span?.headers() }
       const attempt = await send(client, this.#target, { method: 'POST', headers, body }, this.#requests)
       if (span !== undefined) endAttempt(span, attempt)
-      if (!this.#requests.aborted) attempted(outcomeOf(attempt), (performance.now() - startedAt) / 1000)
+      const seconds = (performance.now() - startedAt) / 1000
+      if (!this.#requests.aborted)
+        attempted(outcomeOf(attempt), seconds, { id, type: record.type, channel: record.channel })
       return attempt
     } finally {
       slots.release(record.endpoint)
@@ -373,7 +376,7 @@ export interface RunnerParts {
   readonly sourceOf: (type: string) => WebhookMessageSource | undefined
   /** Returns `true` if the policy lets the owner have a message of the channel now. */
   readonly permits: (record: SubscriptionRecord) => boolean
-  readonly attempted: (outcome: AttemptOutcome, seconds: number) => void
+  readonly attempted: NonNullable<WebhookHooks['attempted']>
   readonly deadLettered: () => void
   readonly dropped: () => void
   readonly failed: (error: unknown) => void
