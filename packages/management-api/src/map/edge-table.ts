@@ -1,4 +1,4 @@
-import { channelNameProblem, isReservedChannel } from '@signalbox/broker-core'
+import { isReservedChannel } from '@signalbox/broker-core'
 import type { ChannelType } from '@signalbox/broker-core'
 
 import { STEPS_PER_MINUTE } from '../history/time-series.ts'
@@ -12,6 +12,8 @@ const WINDOW_STEPS = { minute: STEPS_PER_MINUTE, hour: 60 * STEPS_PER_MINUTE } a
 const STEPS_PER_PART = { minute: WINDOW_STEPS.minute / PARTS, hour: WINDOW_STEPS.hour / PARTS } as const
 
 export type MapWindow = keyof typeof WINDOW_STEPS
+
+const WINDOWS = ['minute', 'hour'] as const
 
 /** The thing in the middle of an edge: a channel, by its type, or an agent. */
 export type MiddleType = ChannelType | 'agents'
@@ -37,8 +39,9 @@ export interface EdgeCounts {
   seconds: number
 }
 
-/** The counts of one edge: the present step in plain numbers, and the past of both windows. */
+/** One edge: its counts in the present step as plain numbers, and those of the past by parts of both windows. */
 export class Edge implements EdgeCounts {
+  readonly ends: EdgeEnds
   messages = 0
   errors = 0
   timed = 0
@@ -48,21 +51,21 @@ export class Edge implements EdgeCounts {
   /** Four numbers for each part of the minute, then of the hour. */
   readonly #past = new Float32Array(2 * PARTS * 4)
 
-  constructor(step: number) {
+  constructor(ends: EdgeEnds, step: number) {
+    this.ends = ends
     this.lastStep = step
   }
 
-  /** Forgets a part of a window, before it is used again. */
-  clear(window: MapWindow, part: number): void {
-    const at = placeOf(window, part)
-    this.#past.fill(0, at, at + 4)
+  /** Forgets the counts at places of the past, before they are used again. */
+  clear(places: readonly number[]): void {
+    for (const at of places) this.#past.fill(0, at, at + 4)
   }
 
   /** Ends the present step: its counts become part of the past. */
   end(step: number): void {
     if (this.messages === 0 && this.errors === 0) return
     this.lastStep = step
-    for (const window of ['minute', 'hour'] as const) {
+    for (const window of WINDOWS) {
       const at = placeOf(window, Math.floor(step / STEPS_PER_PART[window]))
       this.#add(at, this.messages, this.errors, this.timed, this.seconds)
     }
@@ -106,8 +109,22 @@ function placeOf(window: MapWindow, part: number): number {
   return 4 * ((window === 'minute' ? 0 : PARTS) + (part % PARTS))
 }
 
+/** Returns the places of the parts that begin after a step, up to the part of a later one. */
+function placesBetween(after: number, upTo: number): readonly number[] {
+  const places: number[] = []
+  for (const window of WINDOWS) {
+    const steps = STEPS_PER_PART[window]
+    const last = Math.floor(upTo / steps)
+    const first = Math.max(Math.floor(after / steps) + 1, last - PARTS + 1)
+    for (let part = first; part <= last; part++) places.push(placeOf(window, part))
+  }
+  return places
+}
+
 /** The edges of one relation, by the name of the channel or agent, then by the party. */
-type Edges = Readonly<Record<MiddleType, Map<string, Map<string, Edge>>>>
+type EdgesByName = Readonly<Record<MiddleType, Map<string, Map<string, Edge>>>>
+
+const OTHERS: EdgeEnds = { relation: 'send', type: 'queues', name: '', party: '' }
 
 /**
  * Counts by edge for the last minute and the last hour. The memory is bounded: beyond {@link MAX_EDGES} edges, further
@@ -117,88 +134,74 @@ export class EdgeTable {
   /** The traffic of edges that are not in the table. */
   readonly others: Edge
   readonly #limit: number
-  readonly #relations: Readonly<Record<Relation, Edges>> = { send: noEdges(), receive: noEdges(), push: noEdges() }
+  readonly #byName: Readonly<Record<Relation, EdgesByName>> = { send: noEdges(), receive: noEdges(), push: noEdges() }
+  #edges: Edge[] = []
   /** The number of the present step. */
   #step: number
-  #size = 0
 
   /** @param step The number of the present step */
   constructor(step: number, limit = MAX_EDGES) {
     this.#step = step
     this.#limit = limit
-    this.others = new Edge(step)
+    this.others = new Edge(OTHERS, step)
   }
 
   get size(): number {
-    return this.#size
+    return this.#edges.length
   }
 
-  /** Returns an edge to count on. Undefined for a reserved channel, and for a name that no channel can have. */
+  /** Returns an edge to count on; undefined for a reserved channel. */
   of(relation: Relation, type: MiddleType, name: string, party: string): Edge | undefined {
-    return this.#relations[relation][type].get(name)?.get(party) ?? this.#add(relation, type, name, party)
+    return this.#byName[relation][type].get(name)?.get(party) ?? this.#add(relation, type, name, party)
   }
 
   #add(relation: Relation, type: MiddleType, name: string, party: string): Edge | undefined {
-    if (type !== 'agents' && (isReservedChannel(name) || channelNameProblem(name) !== undefined)) return undefined
-    if (this.#size >= this.#limit) return this.others
-    const byName = this.#relations[relation][type]
-    let edges = byName.get(name)
-    if (edges === undefined) byName.set(name, (edges = new Map()))
-    const edge = new Edge(this.#step)
-    edges.set(party, edge)
-    this.#size++
+    if (type !== 'agents' && isReservedChannel(name)) return undefined
+    if (this.#edges.length >= this.#limit) return this.others
+    const byName = this.#byName[relation][type]
+    let byParty = byName.get(name)
+    if (byParty === undefined) byName.set(name, (byParty = new Map()))
+    const edge = new Edge({ relation, type, name, party }, this.#step)
+    byParty.set(party, edge)
+    this.#edges.push(edge)
     return edge
+  }
+
+  #forget({ ends: { relation, type, name, party } }: Edge): void {
+    const byName = this.#byName[relation][type]
+    const byParty = byName.get(name)
+    byParty?.delete(party)
+    if (byParty?.size === 0) byName.delete(name)
   }
 
   /** Ends a step. Steps that were left out had no traffic. */
   roll(step: number): void {
     // The clock was set back: until it has caught up, the present step continues.
     if (step < this.#step && this.#step - step < WINDOW_STEPS.hour) return
-    this.#end(this.others, step)
-    const maxIdle = this.#size >= this.#limit ? WINDOW_STEPS.minute : WINDOW_STEPS.hour
-    for (const { edge, forget } of this.#walk()) {
-      this.#end(edge, step)
-      const idle = step - edge.lastStep
-      if (idle < maxIdle) continue
-      if (idle < WINDOW_STEPS.hour) this.others.absorb(edge)
-      forget()
+    const leftOut = placesBetween(this.#step, step)
+    const next = placesBetween(step, step + 1)
+    const maxIdle = this.size >= this.#limit ? WINDOW_STEPS.minute : WINDOW_STEPS.hour
+    const end = (edge: Edge): void => {
+      edge.clear(leftOut)
+      edge.end(step)
+      edge.clear(next)
     }
+    end(this.others)
+    this.#edges = this.#edges.filter((edge) => {
+      end(edge)
+      const idle = step - edge.lastStep
+      if (idle < maxIdle) return true
+      if (idle < WINDOW_STEPS.hour) this.others.absorb(edge)
+      this.#forget(edge)
+      return false
+    })
     this.#step = step + 1
   }
 
-  /** Ends the step of an edge, and makes place for the next one. */
-  #end(edge: Edge, step: number): void {
-    clearParts(edge, this.#step, step)
-    edge.end(step)
-    clearParts(edge, step, step + 1)
-  }
-
-  *#walk(): Iterable<EdgeEnds & { readonly edge: Edge; readonly forget: () => void }> {
-    for (const relation of ['send', 'receive', 'push'] as const) {
-      for (const type of MIDDLE_TYPES) {
-        const byName = this.#relations[relation][type]
-        for (const [name, edges] of byName) {
-          for (const [party, edge] of edges) {
-            const forget = (): void => {
-              this.#size--
-              edges.delete(party)
-              if (edges.size === 0) byName.delete(name)
-            }
-            yield { relation, type, name, party, edge, forget }
-          }
-        }
-      }
-    }
-  }
-
   /** Returns the edges with traffic in a window. */
-  list(window: MapWindow): (EdgeEnds & EdgeCounts)[] {
-    const found: (EdgeEnds & EdgeCounts)[] = []
-    for (const { relation, type, name, party, edge } of this.#walk()) {
-      const counts = edge.sum(window)
-      if (counts.messages > 0 || counts.errors > 0) found.push({ relation, type, name, party, ...counts })
-    }
-    return found
+  list(window: MapWindow): readonly (EdgeEnds & EdgeCounts)[] {
+    const listed = this.#edges.map((edge) => ({ ...edge.ends, ...edge.sum(window) }))
+    return listed.filter(({ messages, errors }) => messages > 0 || errors > 0)
   }
 
   /** Returns the first step of a window: its parts up to the present step. */
@@ -208,19 +211,7 @@ export class EdgeTable {
   }
 }
 
-/** Clears the parts of an edge that begin after a step, up to the part of another one. */
-function clearParts(edge: Edge, after: number, upTo: number): void {
-  for (const window of ['minute', 'hour'] as const) {
-    const steps = STEPS_PER_PART[window]
-    const last = Math.floor(upTo / steps)
-    const first = Math.max(Math.floor(after / steps) + 1, last - PARTS + 1)
-    for (let part = first; part <= last; part++) edge.clear(window, part)
-  }
-}
-
-const MIDDLE_TYPES: readonly MiddleType[] = ['queues', 'events', 'events_store', 'commands', 'queries', 'agents']
-
-function noEdges(): Edges {
+function noEdges(): EdgesByName {
   return {
     queues: new Map(),
     events: new Map(),

@@ -1,3 +1,4 @@
+import { channelNameProblem } from '@signalbox/broker-core'
 import type { Action, BrokerErrorCode, BrokerObserver, Caller, ChannelType, OutgoingMessage } from '@signalbox/broker-core'
 import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import type { WebhookType } from '@signalbox/broker-core/ports'
@@ -76,6 +77,8 @@ export class TrafficMap implements BrokerObserver, MapReports {
   failed(action: Action, type: ChannelType | undefined, channel: string, caller: Caller, _code: BrokerErrorCode): void {
     const relation = RELATIONS[action]
     if (relation === undefined || type === undefined || caller === this.#system) return
+    // An invalid name may have any length.
+    if (channelNameProblem(channel) !== undefined) return
     const edge = this.edges.of(relation, type, channel, caller.clientId)
     if (edge !== undefined) edge.errors++
   }
