@@ -111,6 +111,7 @@ const PLACES = [
   'channels/events_store/ledger',
   'dead-letters',
   'dead-letters?channel=payments.dead&source=payments&reason=max_receive_count',
+  'map?window=hour',
   'live',
   'requests',
   'schedules',

@@ -6,6 +6,7 @@ export const SCREENS = {
   a: 'Agents',
   t: 'Tasks and streams',
   x: 'Tools',
+  p: 'Map',
   l: 'Live tail',
   m: 'Trace',
   u: 'Audit',

@@ -61,10 +61,7 @@ export function gatewayDirectory(
 }
 
 /** Returns the requests of a directory, each of which reports its end. */
-function reported(
-  directory: AgentDirectory,
-  onFinished: (event: AgentCallEvent) => void,
-): AgentDirectory['request'] {
+function reported(directory: AgentDirectory, onFinished: (event: AgentCallEvent) => void): AgentDirectory['request'] {
   return async (agentId, envelope, options) => {
     const startedAt = performance.now()
     let status: AgentCallEvent['status'] = 'error'

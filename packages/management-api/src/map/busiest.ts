@@ -63,7 +63,8 @@ export function busiest(edges: readonly (EdgeEnds & EdgeCounts)[], limit: number
     if (fromId === undefined || toId === undefined) continue
     const key = JSON.stringify([fromId, toId])
     let sum = merged.get(key)
-    if (sum === undefined) merged.set(key, (sum = { from: fromId, to: toId, messages: 0, errors: 0, timed: 0, seconds: 0 }))
+    if (sum === undefined)
+      merged.set(key, (sum = { from: fromId, to: toId, messages: 0, errors: 0, timed: 0, seconds: 0 }))
     sum.messages += edge.messages
     sum.errors += edge.errors
     sum.timed += edge.timed
@@ -84,7 +85,8 @@ function endsOf({ relation, type, name, party }: EdgeEnds): { readonly from: Map
     type === 'agents'
       ? { id: `agents/${name}`, column: 'middle', kind: 'agent', name }
       : { id: `${type}/${name}`, column: 'middle', kind: 'channel', name, type }
-  if (relation === 'send') return { from: { id: `callers/${party}`, column: 'left', kind: 'caller', name: party }, to: middle }
+  if (relation === 'send')
+    return { from: { id: `callers/${party}`, column: 'left', kind: 'caller', name: party }, to: middle }
   const kind = relation === 'push' ? 'webhook' : 'receiver'
   return { from: middle, to: { id: `${kind}s/${party}`, column: 'right', kind, name: party } }
 }

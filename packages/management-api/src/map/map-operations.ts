@@ -15,7 +15,8 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 
 const mapRoute = defineManagementRoute({
   name: '/api/map',
-  summary: 'Who talks to whom on this node: callers, channels, agents, receivers and webhooks, and the traffic between.',
+  summary:
+    'Who talks to whom on this node: callers, channels, agents, receivers and webhooks, and the traffic between.',
   input: Type.Object(
     {
       window: Type.Optional(

@@ -1,5 +1,12 @@
 import { channelNameProblem } from '@signalbox/broker-core'
-import type { Action, BrokerErrorCode, BrokerObserver, Caller, ChannelType, OutgoingMessage } from '@signalbox/broker-core'
+import type {
+  Action,
+  BrokerErrorCode,
+  BrokerObserver,
+  Caller,
+  ChannelType,
+  OutgoingMessage,
+} from '@signalbox/broker-core'
 import { RUN_SOURCE } from '@signalbox/broker-core/ports'
 import type { WebhookType } from '@signalbox/broker-core/ports'
 

@@ -90,8 +90,7 @@ export class Serving {
         type === RUN_SOURCE
           ? sourceOf(type)?.permits(owner, channel) === true
           : permits({ clientId: owner }, type, channel),
-      attempted: (outcome, seconds, subscription) =>
-        quietly(() => hooks.attempted?.(outcome, seconds, subscription)),
+      attempted: (outcome, seconds, subscription) => quietly(() => hooks.attempted?.(outcome, seconds, subscription)),
       deadLettered: () => quietly(() => hooks.deadLettered?.()),
       dropped: () => quietly(() => hooks.dropped?.()),
       failed: (error) => this.#failed(error),

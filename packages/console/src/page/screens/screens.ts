@@ -77,6 +77,13 @@ export const SCREENS: readonly Screen[] = [
     load: async () => (await import('./tools/tools.tsx')).Tools,
   },
   {
+    id: 'map',
+    title: 'Map',
+    key: 'p',
+    group: 'Watch',
+    load: async () => (await import('./map/map.tsx')).TrafficMap,
+  },
+  {
     id: 'live',
     title: 'Live tail',
     key: 'l',
