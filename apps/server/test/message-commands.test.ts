@@ -163,6 +163,23 @@ test('commands - stats prints totals and lists', async () => {
   expect((await run('stats agents')).code).toBe(3)
 })
 
+test('commands - map prints the busiest connections', async () => {
+  await run('send mapped x')
+  await run('receive mapped')
+  const listed = await run('map --filter mapped')
+  expect(listed.stdout).toMatch(/^from +to +messages +per second +errors +latency ms\ncallers\/\S+ +queues\/mapped +1 /)
+  expect(listed.stdout).toMatch(/\nqueues\/mapped +receivers\/\S+ +1 /)
+  expect(json((await run('map --window hour --filter mapped --json')).stdout)).toMatchObject([
+    { to: 'queues/mapped', messages: 1, errors: 0, latency_ms: null },
+    { from: 'queues/mapped', messages: 1, latency_ms: expect.any(Number) },
+  ])
+  expect((await run('map --filter mapped --max 1')).stderr).toBe(
+    'signalbox map: there are more; use --filter or --max\n',
+  )
+  expect(await run('map --filter nothing-has-this-name')).toMatchObject({ code: 3, stdout: '' })
+  expect((await run('map --window day')).stderr).toContain('--window is "day"; allowed is minute or hour')
+})
+
 test('commands - errors have an exit code by their kind, one line, or JSON', async () => {
   const away = { env: { SIGNALBOX_URL: 'http://127.0.0.1:9', SIGNALBOX_API_URL: 'http://127.0.0.1:9' } }
   for (const args of ['send a b', 'receive a', 'sub a', 'log read a', 'ask a', 'agents ls', 'stats', 'monitor']) {

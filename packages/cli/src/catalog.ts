@@ -420,6 +420,20 @@ export const COMMANDS: readonly Command[] = [
     load: async () => (await import('./stats.ts')).statsCommand,
   },
   {
+    name: 'map',
+    usage: 'signalbox map [--window minute] [--filter TEXT] [--max 20]',
+    summary: 'Print who talks to whom through the node: its busiest connections.',
+    words: [0, 0],
+    options: {
+      window: { value: 'TIME', default: 'minute', help: 'The last minute or the last hour. Default: minute.' },
+      filter: { value: 'TEXT', help: 'Only connections with this text in a name.' },
+      max: { value: 'N', default: '20', help: 'The most connections, 1 to 1000. Default: 20.' },
+      ...MANAGEMENT,
+    },
+    example: 'map --window hour --filter orders',
+    load: async () => (await import('./stats.ts')).mapCommand,
+  },
+  {
     name: 'doctor',
     usage: 'signalbox doctor',
     summary: 'Check that a server is reachable, healthy, safe and current.',

@@ -59,6 +59,17 @@ async function printList(
   const query = { limit: max, ...(filter === undefined ? {} : { [filter]: line.value('filter') }) }
   const page = await api.get(path, query)
   const items = objectsOf(page['items'])
+  await printItems({ line, io }, items, fields)
+  if (page['next_cursor'] !== null) await io.stderr.write('signalbox stats: there are more; use --filter or --max\n')
+  return items.length === 0 ? EXIT.NOTHING : EXIT.OK
+}
+
+/** Prints objects: with `--json` one a line, otherwise the fields as a table. */
+async function printItems(
+  { line, io }: Pick<CommandCall, 'io' | 'line'>,
+  items: readonly JsonObject[],
+  fields: readonly string[],
+): Promise<void> {
   if (line.has('json')) {
     for (const item of items) await io.stdout.write(`${JSON.stringify(item)}\n`)
   } else if (items.length > 0) {
@@ -68,7 +79,34 @@ async function printList(
       await io.stdout.write(`${i === 0 ? style('bold', row) : row}\n`)
     }
   }
-  if (page['next_cursor'] !== null) await io.stderr.write('signalbox stats: there are more; use --filter or --max\n')
+}
+
+/** The most nodes of each column that the map of a server has. The others are one node. */
+const MAP_NODES = 200
+
+/** `signalbox map`: prints the busiest connections. */
+export async function mapCommand(call: CommandCall): Promise<ExitCode> {
+  const { line, io } = call
+  const window = line.value('window') ?? 'minute'
+  if (window !== 'minute' && window !== 'hour') throw line.invalid('--window', window, 'minute or hour')
+  const max = line.whole('max', 1, PAGE) ?? PAGE
+  const api = await connectManagement(call)
+  const map = await api.get('/api/map', { window, nodes: MAP_NODES, search: line.value('filter') })
+  const edges = objectsOf(map['edges'])
+  const seconds = numberOf(map['seconds'])
+  const items = edges.slice(0, max).map((edge) => {
+    const { from, to, messages, errors, latency_seconds: latency } = edge
+    return {
+      from,
+      to,
+      messages,
+      errors,
+      per_second: Number((numberOf(messages) / seconds).toPrecision(3)),
+      latency_ms: typeof latency === 'number' ? Number((latency * 1_000).toPrecision(3)) : null,
+    }
+  })
+  await printItems(call, items, ['from', 'to', 'messages', 'per_second', 'errors', 'latency_ms'])
+  if (edges.length > max) await io.stderr.write('signalbox map: there are more; use --filter or --max\n')
   return items.length === 0 ? EXIT.NOTHING : EXIT.OK
 }
 

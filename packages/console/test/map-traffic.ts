@@ -40,9 +40,12 @@ export async function repeat(server: Server): Promise<void> {
 /** The numbers of callers, channels and receivers of {@link crowd}. */
 export const CROWD = { callers: 120, channels: 100, receivers: 80 } as const
 
+function name(kind: string, number: number): string {
+  return `${kind}-${String(number).padStart(3, '0')}`
+}
+
 /** Sends messages between 300 nodes: the first ones are the busiest. */
 export async function crowd(server: Server): Promise<void> {
-  const name = (kind: string, number: number): string => `${kind}-${String(number).padStart(3, '0')}`
   for (let number = 0; number < CROWD.callers; number++) {
     const channels = [number % CROWD.channels, (number * 7) % 20, number % 5]
     await Promise.all(

@@ -16,7 +16,7 @@ const count = (description: string) => Type.Integer({ minimum: 0, description })
 const mapRoute = defineManagementRoute({
   name: '/api/map',
   summary:
-    'Who talks to whom on this node: callers, channels, agents, receivers and webhooks, and the traffic between.',
+    'The traffic of this node between callers, channels, agents, receivers and webhooks, in the last minute or hour.',
   input: Type.Object(
     {
       window: Type.Optional(
@@ -92,7 +92,7 @@ const mapRoute = defineManagementRoute({
     const matching = map.edges.list(window).filter((edge) => isOf(client, edge) && hasText(wanted, edge))
     const { nodes, edges } = busiest(matching, limit)
     const start = Math.max(map.since, map.edges.firstStep(window) * history.stepMs)
-    const { messages, errors } = map.edges.others.sum(window)
+    const others = map.edges.others.sum(window)
     const hosts = new Map(services.webhooks?.list().map(({ id, endpoint }) => [id, new URL(endpoint).host]))
     const { node } = await environment.node()
     return {
@@ -100,13 +100,19 @@ const mapRoute = defineManagementRoute({
       start: isoTime(start),
       // A rate of a node that has just started would be far too high.
       seconds: Math.max(1, (Date.now() - start) / 1000),
-      nodes: nodes.map((one) => ({ ...one, endpoint_host: one.kind === 'webhook' ? hosts.get(one.name) : undefined })),
-      edges: edges.map(({ timed, seconds, ...edge }) => ({
-        ...edge,
+      nodes: nodes.map(({ id, column, kind, name, type, nodes: more }) => {
+        const host = kind === 'webhook' ? hosts.get(name) : undefined
+        return { id, column, kind, name, type, nodes: more, endpoint_host: host }
+      }),
+      edges: edges.map(({ from, to, messages, errors, timed, seconds }) => ({
+        from,
+        to,
+        messages,
+        errors,
         latency_seconds: timed === 0 ? null : Number((seconds / timed).toPrecision(6)),
       })),
       total_edges: matching.length,
-      others: { messages: Math.round(messages), errors: Math.round(errors) },
+      others: { messages: others.messages, errors: others.errors },
     }
   },
 })

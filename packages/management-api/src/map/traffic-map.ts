@@ -55,7 +55,7 @@ export class TrafficMap implements BrokerObserver, MapReports {
   readonly edges: EdgeTable
   /** In ms since the epoch. */
   readonly since = Date.now()
-  /** The caller in whose name the server reads channels for webhooks, which are edges of their own. */
+  /** The caller in whose name the server reads channels for webhooks: their attempts are counted. */
   #system: Caller | undefined
 
   constructor(stepMs: number) {
