@@ -25,6 +25,7 @@ export const MANAGEMENT = [
     'operators sign in to the console at their identity provider, with PKCE and without a secret',
     'the nodes of a cluster are listed with their versions, and queues with their oldest message',
     'the clients that get the messages of a channel on a node are listed',
+    'the traffic between callers, channels, agents, receivers and webhooks is counted within bounded memory',
   ]),
   ...section('AUDIT', RECORD, [
     'management actions: caller, action, object, address, outcome; never bodies or tokens',

@@ -243,7 +243,7 @@ test('map - a full table counts further edges together, and forgets idle ones fi
 
 const CALLERS = Array.from({ length: 1_000 }, (_, i) => Object.freeze({ clientId: `client-${i}` }))
 
-test(`map - 100,000 distinct edges need the memory of ${MAX_EDGES}`, () => {
+test(`MGMT-22 - the map of 100,000 distinct edges needs the memory of ${MAX_EDGES}`, () => {
   setFlagsFromString('--expose-gc')
   const collect: unknown = runInNewContext('gc')
   const used = (): number => {
