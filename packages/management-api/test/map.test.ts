@@ -116,6 +116,7 @@ test('MGMT-22 - the map has calls of agents and attempts of webhooks, with the h
     { from: 'agents/planner', to: 'webhooks/gone', messages: 1, errors: 1, latency_seconds: 0.5 },
     { from: 'queues/orders', to: 'webhooks/w1', messages: 1, errors: 0, latency_seconds: 0.5 },
   ])
+  expect(Object.keys(await edgesOf(server, '?search=HOOKS.example'))).toEqual(['queues/orders > webhooks/w1'])
   expect(data.nodes.filter(({ kind }) => kind === 'webhook')).toEqual([
     { id: 'webhooks/gone', column: 'right', kind: 'webhook', name: 'gone' },
     { id: 'webhooks/w1', column: 'right', kind: 'webhook', name: 'w1', endpoint_host: 'hooks.example:8443' },

@@ -38,7 +38,8 @@ const mapRoute = defineManagementRoute({
       ),
       search: Type.Optional(
         Type.String({
-          description: 'Only edges with this text in a ClientID, a channel, an agent_id or the id of a subscription.',
+          description:
+            'Only edges with this text in a ClientID, a channel, an agent_id, or the id or the host of a webhook.',
           maxLength: 512,
         }),
       ),
@@ -88,12 +89,12 @@ const mapRoute = defineManagementRoute({
   }),
   async run({ window = 'minute', nodes: limit = DEFAULT_NODES, client, search = '' }, { environment, services }) {
     const { map, history } = environment
+    const hosts = new Map(services.webhooks?.list().map(({ id, endpoint }) => [id, new URL(endpoint).host]))
     const wanted = search.toLowerCase()
-    const matching = map.edges.list(window).filter((edge) => isOf(client, edge) && hasText(wanted, edge))
+    const matching = map.edges.list(window).filter((edge) => isOf(client, edge) && hasText(wanted, edge, hosts))
     const { nodes, edges } = busiest(matching, limit)
     const start = Math.max(map.since, map.edges.firstStep(window) * history.stepMs)
     const others = map.edges.others.sum(window)
-    const hosts = new Map(services.webhooks?.list().map(({ id, endpoint }) => [id, new URL(endpoint).host]))
     const { node } = await environment.node()
     return {
       node,
@@ -123,6 +124,7 @@ function isOf(client: string | undefined, { relation, party }: EdgeEnds): boolea
   return client === undefined || (relation !== 'push' && party === client)
 }
 
-function hasText(wanted: string, { name, party }: EdgeEnds): boolean {
-  return name.toLowerCase().includes(wanted) || party.toLowerCase().includes(wanted)
+function hasText(wanted: string, { relation, name, party }: EdgeEnds, hosts: ReadonlyMap<string, string>): boolean {
+  const texts = relation === 'push' ? [name, party, hosts.get(party) ?? ''] : [name, party]
+  return texts.some((text) => text.toLowerCase().includes(wanted))
 }
