@@ -168,7 +168,7 @@ export async function openEndpoint(stack: AsyncDisposableStack): Promise<string>
   return `${endpoint.url}/orders`
 }
 
-async function subscribeWebhook(server: Server, channel: string, sink: string): Promise<void> {
+export async function subscribeWebhook(server: Server, channel: string, sink: string): Promise<void> {
   const response = await fetch(`${server.http}/ce/subscriptions`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...server.headersOf('accounting') },
