@@ -1,3 +1,4 @@
+import type { TraceContext } from './cloud-event.ts'
 import type { Transport } from './transport.ts'
 
 /** A long-running part of a client, which ends with the client. */
@@ -16,11 +17,22 @@ export interface ClientContext {
   /** The time for which a send to a queue or a store is repeated, in ms. */
   readonly retryForMs: number
   readonly onError: ErrorListener
+  readonly runInTrace: RunInTrace
   /** Aborts when the client is closed. */
   readonly signal: AbortSignal
   /** Parts to close with the client. */
   readonly running: Set<Running>
 }
+
+/** The headers of a trace: those of W3C Trace Context, and baggage, which only agents get. */
+export interface TraceHeaders extends Partial<TraceContext> {
+  readonly baggage?: string | undefined
+}
+
+export const NO_TRACE: TraceHeaders = {}
+
+/** Runs a function in the trace that the headers describe; outside of any trace if there are none. */
+export type RunInTrace = <T>(headers: TraceHeaders, run: () => T) => T
 
 /** Returns a signal that aborts with the client, and with the caller's signal. */
 export function callSignal(context: ClientContext, signal: AbortSignal | undefined): AbortSignal {

@@ -20,8 +20,16 @@ export interface Message<T = unknown> {
   readonly metadata: string
   /** Tags, such as `dlq_reason` of a dead letter. */
   readonly tags: Readonly<Record<string, string>>
+  /** The trace in which the message was sent, if its sender or the server recorded one. */
+  readonly trace: TraceContext | undefined
   /** The other attributes of the CloudEvent. */
   readonly extensions: Readonly<Record<string, unknown>>
+}
+
+/** The place of a message in a trace (W3C Trace Context). */
+export interface TraceContext {
+  readonly traceparent: string
+  readonly tracestate?: string | undefined
 }
 
 /** A CloudEvent in its JSON form. */
@@ -95,8 +103,15 @@ export function messageOf(event: EventObject, channel: string): Message {
     contentType,
     metadata: asString(event['brokermetadata']) ?? '',
     tags: tagsOf(event['brokertags']),
+    trace: traceOf(event),
     extensions: Object.fromEntries(Object.entries(event).filter(([name]) => !KNOWN.has(name))),
   }
+}
+
+/** Returns the trace of a CloudEvent: its extension for distributed tracing. */
+function traceOf(event: EventObject): TraceContext | undefined {
+  const traceparent = asString(event['traceparent'])
+  return traceparent === undefined ? undefined : { traceparent, tracestate: asString(event['tracestate']) }
 }
 
 /** Returns the content of a CloudEvent: JSON and text in base64 are decoded too. */

@@ -1,6 +1,6 @@
 import type { Agents } from './agents/agents.ts'
 import { agentsOf } from './agents/agents.ts'
-import type { ClientContext, ErrorListener } from './client-context.ts'
+import type { ClientContext, ErrorListener, RunInTrace } from './client-context.ts'
 import { reportError } from './client-context.ts'
 import { argumentError, SignalboxError } from './errors.ts'
 import { Events } from './events.ts'
@@ -40,6 +40,10 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal | undefined
   /** Receives errors that no call throws: of handlers and of connections. @default a line on the console */
   readonly onError?: ErrorListener | undefined
+  /** Returns headers for the trace of a request, such as `traceparent`. Called for each request. @default none */
+  readonly traceHeaders?: (() => Readonly<Record<string, string>>) | undefined
+  /** Runs each handler of a worker, responder or agent, and the calls that settle its message. @default calls `run` */
+  readonly runInTrace?: RunInTrace | undefined
   /** @default the global `fetch` */
   readonly fetch?: Fetch | undefined
 }
@@ -104,6 +108,7 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
     transport: new Transport({
       url,
       token: options.token,
+      traceHeaders: options.traceHeaders,
       retries,
       timeoutMs: milliseconds('timeout', timeout),
       // Browsers refuse `fetch` as a method of another object.
@@ -114,6 +119,7 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
     silenceMs: milliseconds('silence', silence),
     retryForMs,
     onError: options.onError ?? reportError,
+    runInTrace: options.runInTrace ?? ((_headers, run) => run()),
     signal: closing.signal,
     running: new Set(),
   }

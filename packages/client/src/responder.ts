@@ -1,4 +1,5 @@
 import type { ClientContext, ErrorListener } from './client-context.ts'
+import { NO_TRACE } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
 import { contentOf, eventText, messageOf, objectOf, parsed, asString } from './cloud-event.ts'
 import { argumentError, Reject } from './errors.ts'
@@ -48,12 +49,15 @@ export function answerRequests<T>(
     received: async ({ data }, signal) => {
       const event = objectOf(parsed(data), 'a request')
       const requestId = asString(event['brokerrequestid']) ?? ''
-      const answered = respond(context, requestId, channel, onError, async () => {
-        const message = messageOf(event, channel)
+      const message = messageOf(event, channel)
+      const answer = async (): Promise<unknown> => {
         const decoded = await decode(message.data)
         const deadline = deadlineOf(event['brokerdeadline'])
         return handler(decoded, { ...message, data: decoded, deadline, signal: until(deadline, signal) })
-      }).finally(() => running.delete(answered))
+      }
+      const answered = context
+        .runInTrace(message.trace ?? NO_TRACE, () => respond(context, requestId, channel, onError, answer))
+        .finally(() => running.delete(answered))
       running.add(answered)
       if (running.size >= concurrency) await Promise.race(running)
     },

@@ -1,7 +1,7 @@
 import type { EventSourceMessage } from 'eventsource-parser'
 
 import type { ClientContext, ErrorListener, Running } from './client-context.ts'
-import { callSignal } from './client-context.ts'
+import { callSignal, NO_TRACE } from './client-context.ts'
 import type { SignalboxError } from './errors.ts'
 import { followStream, streamFailure } from './event-stream.ts'
 import type { Call } from './transport.ts'
@@ -59,9 +59,10 @@ class StreamSubscription implements Subscription, Running {
       opened.signal.addEventListener('abort', () => resolve(), { once: true })
     })
     context.running.add(this)
-    this.closed = this.#run(context, signal, kind, onError, () => opened.abort()).finally(() =>
-      context.running.delete(this),
-    )
+    // The subscription outlives the caller's trace.
+    this.closed = context
+      .runInTrace(NO_TRACE, () => this.#run(context, signal, kind, onError, () => opened.abort()))
+      .finally(() => context.running.delete(this))
     this.closed.catch(onError)
     this.ready = Promise.race([open, this.closed])
     this.ready.catch(() => {})

@@ -9,6 +9,7 @@ export type Fetch = (url: string, init: RequestInit) => Promise<Response>
 export interface TransportOptions {
   readonly url: string
   readonly token: TokenSource | undefined
+  readonly traceHeaders: (() => Readonly<Record<string, string>>) | undefined
   readonly fetch: Fetch
   readonly retries: number
   readonly timeoutMs: number
@@ -115,10 +116,11 @@ export class Transport {
   }
 
   async #fetch(call: Call, signal: AbortSignal): Promise<Response> {
-    const { fetch, token } = this.#options
+    const { fetch, token, traceHeaders } = this.#options
     const bearer = typeof token === 'function' ? await token() : token
     signal.throwIfAborted()
-    const headers = { ...call.headers, ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }) }
+    const given = { ...traceHeaders?.(), ...call.headers }
+    const headers = bearer === undefined ? given : { ...given, Authorization: `Bearer ${bearer}` }
     return fetch(`${this.#base}${call.path}${queryText(call.query)}`, {
       method: call.method,
       headers,

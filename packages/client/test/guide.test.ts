@@ -14,7 +14,7 @@ test('guide - the programs of the page run against a server', async () => {
   const server = await TestServer.start()
   onTestFinished(() => server[Symbol.asyncDispose]())
   const parts = [...GUIDE.matchAll(/^```typescript\n(.*?)^```$/gms)].map(([, part = '']) => part)
-  expect(parts).toHaveLength(7)
+  expect(parts).toHaveLength(8)
   const program = [
     "import { connect, Reject } from '@signalbox/client'",
     "const sb = connect('http://127.0.0.1:9090')",

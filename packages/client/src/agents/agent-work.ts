@@ -1,4 +1,4 @@
-import type { ClientContext, ErrorListener } from '../client-context.ts'
+import type { ClientContext, ErrorListener, TraceHeaders } from '../client-context.ts'
 import { callSignal } from '../client-context.ts'
 import { asString, isObject, objectOf, parsed } from '../cloud-event.ts'
 import { argumentError, Reject, SignalboxError } from '../errors.ts'
@@ -130,6 +130,7 @@ interface AgentWorkItemOptions {
 /** A leased request that a handler works on. */
 class AgentWorkItem implements PoolItem {
   readonly key: string
+  readonly trace: TraceHeaders
   readonly released: Promise<void>
   readonly #work: AgentWork
   readonly #options: AgentWorkItemOptions
@@ -164,6 +165,7 @@ class AgentWorkItem implements PoolItem {
       signal: this.#handling.signal,
     }
     this.key = this.#work.taskId
+    this.trace = this.#work.headers
     this.#artifactId = asString(message['messageId']) ?? this.key
     this.released = new Promise((resolve) => {
       this.#returned.signal.addEventListener('abort', () => resolve(), { once: true })

@@ -1,4 +1,5 @@
 import type { ClientContext, ErrorListener } from '../client-context.ts'
+import type { TraceContext } from '../cloud-event.ts'
 import { SignalboxError } from '../errors.ts'
 import type { Duration } from '../time.ts'
 import { milliseconds, pause, wholeSeconds } from '../time.ts'
@@ -65,6 +66,7 @@ interface WorkItemOptions<T> {
 /** A message that a handler works on: its lease is renewed, and it is settled with the handler's result. */
 class WorkItem<T> implements PoolItem {
   readonly key: string
+  readonly trace: TraceContext | undefined
   readonly released: Promise<void>
   readonly #delivery: Delivery
   readonly #options: WorkItemOptions<T>
@@ -79,8 +81,9 @@ class WorkItem<T> implements PoolItem {
   #pauseMs: number | undefined
 
   constructor(delivery: Delivery, options: WorkItemOptions<T>) {
-    const { id, source } = delivery.message
+    const { id, source, trace } = delivery.message
     this.key = JSON.stringify([source, id])
+    this.trace = trace
     this.#delivery = delivery
     this.#options = options
     this.#lease = new Lease(options.transport, delivery.receipt)

@@ -1,4 +1,5 @@
-import type { ClientContext, ErrorListener, Running } from '../client-context.ts'
+import type { ClientContext, ErrorListener, Running, RunInTrace, TraceHeaders } from '../client-context.ts'
+import { NO_TRACE } from '../client-context.ts'
 import { argumentError, SignalboxError } from '../errors.ts'
 import type { Duration } from '../time.ts'
 import { backoff, milliseconds, pause } from '../time.ts'
@@ -29,6 +30,8 @@ const MAX_DELAY_MS = 300_000
 export interface PoolItem {
   /** Items with the same key may be deliveries of the same message. */
   readonly key: string
+  /** The trace in which the item was sent. */
+  readonly trace: TraceHeaders | undefined
   /** Resolves when the item was returned before its handler ended. */
   readonly released: Promise<void>
   /**
@@ -56,6 +59,7 @@ export class WorkerPool implements Running, AsyncDisposable {
   readonly #concurrency: number
   readonly #drainTimeout: Duration
   readonly #onError: ErrorListener
+  readonly #runInTrace: RunInTrace
   readonly #stop = new AbortController()
   readonly #items = new Map<PoolItem, Promise<void>>()
   #wake: (() => void) | undefined
@@ -70,11 +74,14 @@ export class WorkerPool implements Running, AsyncDisposable {
     this.#concurrency = concurrency
     this.#drainTimeout = options.drainTimeout ?? '25s'
     this.#onError = options.onError ?? context.onError
+    this.#runInTrace = context.runInTrace
     milliseconds('drainTimeout', this.#drainTimeout)
     const drain = (): void => void this.drain()
     signal?.addEventListener('abort', drain, { once: true })
     context.running.add(this)
-    this.closed = this.#run(signal).finally(() => {
+    // The pool outlives the caller's trace.
+    const ran = context.runInTrace(NO_TRACE, () => this.#run(signal))
+    this.closed = ran.finally(() => {
       signal?.removeEventListener('abort', drain)
       context.running.delete(this)
     })
@@ -143,7 +150,8 @@ export class WorkerPool implements Running, AsyncDisposable {
   #start(item: PoolItem): void {
     const alike = [...this.#items].filter(([{ key }]) => key === item.key)
     // A handler that ignores its signal must not keep the pool from ending.
-    const done = Promise.race([item.run(endOfLost(alike)), item.released]).finally(() => {
+    const ran = this.#runInTrace(item.trace ?? NO_TRACE, () => item.run(endOfLost(alike)))
+    const done = Promise.race([ran, item.released]).finally(() => {
       this.#items.delete(item)
       this.#wake?.()
     })
