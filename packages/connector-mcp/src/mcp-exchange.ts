@@ -29,6 +29,14 @@ import { capabilitiesIn, checkStateless, metaOf, namesRevision, traceContext } f
 import type { ResultType, Revision } from './wire/revision.ts'
 import { DEFAULT_REVISION, SERVED_METHODS, STATELESS_REVISION } from './wire/revisions.ts'
 
+/** The notifications of clients (MCP 2025-11-25). Others may have any name, so their names are not recorded. */
+const NOTIFICATIONS: ReadonlySet<string> = new Set([
+  'notifications/cancelled',
+  'notifications/initialized',
+  'notifications/progress',
+  'notifications/roots/list_changed',
+])
+
 /** The parts that all exchanges of one connector share. */
 export interface ExchangeEnvironment {
   /** The server's name, in the results of stateless revisions: JSON text. */
@@ -55,6 +63,7 @@ export class McpExchange extends JsonRpcExchange {
   /** The `_meta` of a request of a stateless revision. */
   meta: JsonObject | undefined
   #traceMeta: JsonObject | undefined
+  #notification: string | undefined
   #failure: string | undefined
   sessionId: string | undefined
   /** The name of the method, for metrics. */
@@ -86,6 +95,7 @@ export class McpExchange extends JsonRpcExchange {
    */
   recognize(message: JsonRpcMessage): void {
     if (message.kind !== 'response') this.#traceMeta = metaOf(message)
+    if (message.kind === 'notification' && NOTIFICATIONS.has(message.method)) this.#notification = message.method
     if (this.revision.stateless || namesRevision(message)) {
       this.revision = STATELESS_REVISION
       this.sessionId = undefined
@@ -102,8 +112,9 @@ export class McpExchange extends JsonRpcExchange {
   protected override describe(tracing: Tracing): RequestSpan {
     const { id, method, revision, tool, request } = this
     const isCall = method === 'tools/call'
+    const known = SERVED_METHODS.has(method) ? method : this.#notification
     const attributes: SpanAttributes = {
-      'mcp.method.name': SERVED_METHODS.has(method) ? method : undefined,
+      'mcp.method.name': known,
       'gen_ai.tool.name': tool,
       'gen_ai.operation.name': isCall ? 'execute_tool' : undefined,
       'mcp.protocol.version': revision.version,
@@ -112,8 +123,7 @@ export class McpExchange extends JsonRpcExchange {
       'network.transport': 'tcp',
       'network.protocol.name': 'http',
     }
-    const known = method === 'unknown' ? (request.method ?? '') : method
-    const name = tool === undefined ? known : `${known} ${tool}`
+    const name = `${known ?? request.method ?? ''}${tool === undefined ? '' : ` ${tool}`}`
     const inMeta = traceContextOf(this.#traceMeta?.['traceparent'], this.#traceMeta?.['tracestate'])
     if (inMeta === undefined) return { name, attributes }
     const inHeaders = tracing.read(request.headers)
