@@ -3,6 +3,7 @@ import { onTestFinished } from 'vitest'
 
 import type { PartialConfig } from '../../src/config/load.ts'
 import type { RunningServer } from '../../src/server.ts'
+import type { Environment } from '../../src/telemetry/telemetry-settings.ts'
 import { serve } from './server.ts'
 
 /** For what takes as long as nodes take to tell each other. */
@@ -16,8 +17,8 @@ export async function startNats(): Promise<NatsServer> {
 }
 
 /** One more node in this process. */
-export function serveNode(nats: NatsServer, partial: PartialConfig = {}): Promise<RunningServer> {
-  return serve({ ...partial, engine: 'nats', nats: { servers: [nats.url] } })
+export function serveNode(nats: NatsServer, partial: PartialConfig = {}, env?: Environment): Promise<RunningServer> {
+  return serve({ ...partial, engine: 'nats', nats: { servers: [nats.url] } }, env)
 }
 
 /** Nodes in this process that share a nats-server. */

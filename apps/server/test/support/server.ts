@@ -7,6 +7,7 @@ import type { PartialConfig } from '../../src/config/load.ts'
 import { createConfig } from '../../src/config/load.ts'
 import type { RunningServer } from '../../src/server.ts'
 import { startServer } from '../../src/server.ts'
+import type { Environment } from '../../src/telemetry/telemetry-settings.ts'
 
 /** Returns settings with free ports and, unless they name a store, one at this path. */
 function configOf(partial: PartialConfig, path: () => string): Config {
@@ -20,8 +21,8 @@ function configOf(partial: PartialConfig, path: () => string): Config {
 }
 
 /** Starts a server in this process, on free ports, with a store of its own. It closes when the running test ends. */
-export async function serve(partial: PartialConfig = {}): Promise<RunningServer> {
-  const server = await startServer(configOf({ log: { level: 'silent' }, ...partial }, testFolder))
+export async function serve(partial: PartialConfig = {}, env?: Environment): Promise<RunningServer> {
+  const server = await startServer(configOf({ log: { level: 'silent' }, ...partial }, testFolder), { env })
   onTestFinished(() => server.close())
   return server
 }
@@ -50,10 +51,14 @@ interface LoggedServer {
 }
 
 /** Like {@link serve}, with a log that the test reads. */
-export async function serveLogged(partial: PartialConfig = {}, level = 'info'): Promise<LoggedServer> {
+export async function serveLogged(
+  partial: PartialConfig = {},
+  level = 'info',
+  env?: Environment,
+): Promise<LoggedServer> {
   const lines: Record<string, unknown>[] = []
   const write = (line: string): void => void lines.push(JSON.parse(line) as Record<string, unknown>)
-  const server = await startServer(configOf(partial, testFolder), { log: pino({ level }, { write }) })
+  const server = await startServer(configOf(partial, testFolder), { log: pino({ level }, { write }), env })
   onTestFinished(() => server.close())
   return { server, lines }
 }
