@@ -50,10 +50,10 @@ test.each(PROTOCOLS)('telemetry - %s is exported with the standard headers and r
   })
 })
 
-/** Sends the marker everywhere where a caller may put a text that is not for a tracing system. */
-async function useEverywhere(url: string, api: string, bearer: string, marker: string): Promise<void> {
+/** Sends the marker everywhere where a caller may put a text that must not be exported. Returns the receipts that it got. */
+async function useEverywhere(url: string, api: string, bearer: string, marker: string): Promise<readonly string[]> {
   const headers = { ...sampled, authorization: bearer, baggage: `user=${marker}`, cookie: `session=${marker}` }
-  const tool = (name: string, args: object) => callTool(url, name, args, headers)
+  const tool = (name: string, args: object) => rpc(url, 'tools/call', { name, arguments: args }, headers)
   const agent = await openSdkAgent()
   const card = { agent_id: 'shouting', name: 'Shouting', url: agent.url, description: marker }
   expect((await postJson(`${url}/agents/register`, card, headers)).ok).toBe(true)
@@ -86,7 +86,15 @@ async function useEverywhere(url: string, api: string, bearer: string, marker: s
   await postJson(`${url}/ce/queue/ack?receipt=${marker}`, {}, typed)
   await postJson(`${api}/api/actions/${marker}`, { [marker]: marker }, headers)
   await fetch(`${url}/agents`, { headers: { ...sampled, authorization: `Bearer ${marker}` } })
-  const sb = connect(url, { token: bearer.replace('Bearer ', ''), traceHeaders: () => sampled, onError: () => {} })
+  const receipts: string[] = []
+  const sb = connect(url, {
+    token: bearer.replace('Bearer ', ''),
+    traceHeaders: () => sampled,
+    fetch: (address, init) => {
+      receipts.push(...new URL(address).searchParams.getAll('receipt'))
+      return fetch(address, init)
+    },
+  })
   onTestFinished(() => sb.close())
   const responder = sb.answer('queries', 'questions', () => marker)
   await responder.ready
@@ -95,6 +103,7 @@ async function useEverywhere(url: string, api: string, bearer: string, marker: s
   await sb.queue('jobs').send(marker)
   for await (const { nack } of sb.queue('jobs').receive()) await nack()
   await sb.close()
+  return receipts
 }
 
 test.each(PROTOCOLS)(
@@ -109,13 +118,8 @@ test.each(PROTOCOLS)(
     )
     const marker = `m${randomUUID().replaceAll('-', '')}`
     const bearer = await keys.bearer('alice', { jti: marker })
-    const receipts: string[] = []
-    server.broker.observe({ delivered: () => {} })
-    await useEverywhere(server.http.url, server.api.url, bearer, marker)
-    const broker = server.broker.as({ clientId: 'alice' })
-    await broker.queues.send('own', { body: marker })
-    for (const { receipt } of await broker.queues.receive('own', { maxMessages: 1, waitMs: 0, leaseMs: 60_000 }))
-      receipts.push(receipt)
+    const receipts = await useEverywhere(server.http.url, server.api.url, bearer, marker)
+    expect(receipts).toHaveLength(1)
     await server.close()
     // Without spans, this test would show nothing.
     expect(new Set(otlp.spans.map(({ name }) => name)).size).toBeGreaterThan(10)
