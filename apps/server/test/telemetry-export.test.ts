@@ -8,6 +8,7 @@ import { until } from '@signalbox/testkit/until'
 import { openReceiver } from '@signalbox/testkit/webhook-receiver'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
+import type { PartialConfig } from '../src/config/load.ts'
 import { postJson, register } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { openSdkAgent } from './support/sdk-agent.ts'
@@ -155,10 +156,11 @@ test('telemetry - the decision of a caller without credentials does not count; t
 test('telemetry - the decision of a caller with credentials, or behind a trusted proxy, counts', async () => {
   const keys = issuer()
   const bearer = { authorization: await keys.bearer('alice') }
-  for (const [settings, headers] of [
+  const callers: readonly (readonly [PartialConfig, Record<string, string>])[] = [
     [trusting(keys), bearer],
     [{ trustedProxies: ['127.0.0.1'] }, {}],
-  ] as const) {
+  ]
+  for (const [settings, headers] of callers) {
     const { server, otlp } = await serveTraced(settings, RATIO_0)
     const send = (more: object) =>
       callTool(server.http.url, 'queue_send', { channel: 'jobs', body: 'x' }, { ...headers, ...more })

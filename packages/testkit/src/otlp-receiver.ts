@@ -1,4 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 
 import definitions from 'otlp-definitions/build/src/generated/root.js'
 
@@ -67,6 +70,7 @@ export class OtlpReceiver implements AsyncDisposable {
         const contentType = headers['content-type'] ?? ''
         const body = Buffer.concat(chunks)
         receiver.requests.push({ path, contentType, headers, body })
+        keep(contentType, body)
         if (receiver.status === 200) receiver.spans.push(...decodeSpans(contentType, body))
         response.writeHead(receiver.status, { 'content-type': contentType })
         response.end(contentType === 'application/json' ? '{}' : '')
@@ -101,6 +105,14 @@ export class OtlpReceiver implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#server?.[Symbol.asyncDispose]()
   }
+}
+
+/** Writes the request to the folder `OTLP_FOLDER`, for the programs in `tools/telemetry`. */
+function keep(contentType: string, body: Buffer): void {
+  const folder = process.env['OTLP_FOLDER']
+  if (folder === undefined) return
+  const extension = contentType === 'application/json' ? 'json' : 'pb'
+  writeFileSync(join(folder, `${randomUUID()}.${extension}`), body)
 }
 
 /** Returns the spans of an export request. @throws Error if it is not one */

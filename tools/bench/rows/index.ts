@@ -9,6 +9,7 @@ import { channelSettings, depthRow as depth, enqueue, receiveAck } from './queue
 import { ceSend, queueSend, toolCallRow as toolCall } from './requests.ts'
 import { coldStart, loopDelay, metrics } from './server.ts'
 import { fanOut, fanOutSse, idleStreams } from './streams.ts'
+import { telemetry } from './telemetry.ts'
 import { webhooks } from './webhooks.ts'
 
 /** Every implemented goal of the performance budget, in its order. */
@@ -25,6 +26,7 @@ export const ROWS: readonly Row[] = [
   depth,
   loopDelay,
   metrics,
+  telemetry,
   monitor,
   console,
   a2aSend,
