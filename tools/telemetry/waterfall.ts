@@ -53,11 +53,11 @@ export function drawTrace(spans: readonly ExportedSpan[]): string {
 /** Returns the spans from the root down, children by their start. A span whose parent is missing is a root too. */
 function inOrder(spans: readonly ExportedSpan[]): readonly Row[] {
   const ids = new Set(spans.map(({ spanId }) => spanId))
-  const below = (parent: string | undefined, depth: number): readonly Row[] =>
+  const below = (parent: string | undefined, depth: number): Row[] =>
     spans
       .filter(({ parentSpanId = '' }) => (parent === undefined ? !ids.has(parentSpanId) : parentSpanId === parent))
       .toSorted((a, b) => a.start - b.start)
-      .flatMap((span) => [{ span, depth }, ...below(span.spanId, depth + 1)])
+      .flatMap((span) => [{ span, depth }].concat(below(span.spanId, depth + 1)))
   return below(undefined, 0)
 }
 

@@ -102,7 +102,7 @@ async function useEverywhere(url: string, api: string, bearer: string, marker: s
   expect(await sb.query('questions', marker)).toBe(marker)
   expect((await sb.agents('shouting').send(marker)).text).toBe(marker.toUpperCase())
   await sb.queue('jobs').send(marker)
-  for await (const { nack } of sb.queue('jobs').receive()) await nack()
+  for await (const message of sb.queue('jobs').receive()) await message.nack()
   await sb.close()
   return receipts
 }

@@ -17,6 +17,11 @@ const RATIOS: readonly (readonly [label: string, ratio: number, goal: Goal | und
   ['100 %', 1, undefined],
 ]
 
+/** Returns one ratio of CPU a round. */
+function vs(rounds: readonly RequestFigures[], base: readonly RequestFigures[]): number[] {
+  return ratios(rounds, base, (figures) => figures['CPU µs/request'])
+}
+
 /** The cost of traces for a durable send, with a collector that takes everything. */
 export const telemetry: Row = {
   id: 'telemetry',
@@ -43,8 +48,6 @@ export const telemetry: Row = {
       ...exporting.map((env) => load(WORKING_TREE, env)),
     ])
     const [base = [], again = [], off = [], ...recorded] = await interleave(context.rounds, runs)
-    const vs = (rounds: readonly RequestFigures[], below: readonly RequestFigures[]) =>
-      ratios(rounds, below, (figures) => figures['CPU µs/request'])
     const subject = WORKING_TREE.label
     return [
       {

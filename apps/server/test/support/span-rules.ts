@@ -46,30 +46,30 @@ const TYPES: Readonly<Record<string, 'string' | 'int' | readonly string[]>> = {
 
 interface SpanRule {
   readonly rule: string
-  /** The attribute that distinguishes the spans of the rule. The first rule that matches applies. */
+  /** The attribute that distinguishes the spans of the rule, and its value. The first rule that matches applies. */
   readonly has: string
   readonly value?: string
   readonly kinds: readonly SpanKindName[]
-  /** The names that the attributes allow. */
+  /** Returns the names that the attributes allow. An attribute that is missing is empty. */
   readonly names: (attribute: (name: string) => string) => readonly string[]
-  readonly required: readonly string[]
-  readonly optional: readonly string[]
+  /** The attributes, with spaces between them. */
+  readonly required: string
+  readonly optional: string
 }
 
-const MESSAGING = ['messaging.system', 'messaging.operation.name', 'messaging.operation.type']
-const DESTINATION = ['messaging.destination.name', 'messaging.destination.template']
-
-function messaging(operation: string, kinds: readonly SpanKindName[], optional: readonly string[]): SpanRule {
+function messaging(operation: string, kinds: readonly SpanKindName[], more = ''): SpanRule {
   return {
     rule: operation,
     has: 'messaging.operation.name',
     value: operation,
     kinds,
     names: (attribute) => [operation, `${operation} ${attribute('messaging.destination.name')}`],
-    required: MESSAGING,
-    optional: [...DESTINATION, 'error.type', 'messaging.batch.message_count', ...optional],
+    required: 'messaging.system messaging.operation.name messaging.operation.type',
+    optional: `messaging.destination.name messaging.destination.template messaging.batch.message_count error.type ${more}`,
   }
 }
+
+const NETWORK = 'client.address network.transport network.protocol.name'
 
 const RULES: readonly SpanRule[] = [
   {
@@ -81,55 +81,48 @@ const RULES: readonly SpanRule[] = [
       if (method === '') return ['GET', 'POST', 'DELETE']
       return [tool === '' ? method : `${method} ${tool}`]
     },
-    required: ['mcp.protocol.version', 'network.transport', 'network.protocol.name', 'client.address'],
-    optional: [
-      ...['mcp.method.name', 'gen_ai.tool.name', 'gen_ai.operation.name', 'jsonrpc.request.id'],
-      ...['rpc.response.status_code', 'error.type', 'http.response.status_code'],
-    ],
+    required: `mcp.protocol.version ${NETWORK}`,
+    optional:
+      'mcp.method.name gen_ai.tool.name gen_ai.operation.name jsonrpc.request.id rpc.response.status_code http.response.status_code error.type',
   },
   {
     rule: 'a2a',
     has: 'rpc.system.name',
     kinds: ['server'],
     names: (attribute) => [attribute('rpc.method') || 'POST'],
-    required: ['rpc.system.name', 'client.address'],
-    optional: [
-      ...['rpc.method', 'rpc.response.status_code', 'jsonrpc.request.id', 'error.type'],
-      ...['network.transport', 'network.protocol.name', 'http.response.status_code'],
-    ],
+    required: `rpc.system.name ${NETWORK}`,
+    optional: 'rpc.method rpc.response.status_code jsonrpc.request.id http.response.status_code error.type',
   },
-  messaging('send', ['producer', 'client'], ['messaging.message.id', 'signalbox.schedule.id']),
-  messaging('receive', ['client'], []),
-  messaging('process', ['consumer'], ['messaging.message.id']),
-  messaging('ack', ['client'], []),
-  messaging('nack', ['client'], []),
-  messaging('extend', ['client'], []),
+  messaging('send', ['producer', 'client'], 'messaging.message.id signalbox.schedule.id'),
+  messaging('receive', ['client']),
+  messaging('process', ['consumer'], 'messaging.message.id'),
+  messaging('ack', ['client']),
+  messaging('nack', ['client']),
+  messaging('extend', ['client']),
   {
     rule: 'invoke_agent',
     has: 'gen_ai.agent.id',
     kinds: ['client'],
     names: (attribute) => [`invoke_agent ${attribute('gen_ai.agent.name')}`],
-    required: ['gen_ai.operation.name', 'gen_ai.provider.name', 'gen_ai.agent.id', 'server.address', 'server.port'],
-    optional: ['gen_ai.agent.name', 'gen_ai.conversation.id', 'http.response.status_code', 'error.type'],
+    required: 'gen_ai.operation.name gen_ai.provider.name gen_ai.agent.id gen_ai.agent.name server.address server.port',
+    optional: 'gen_ai.conversation.id http.response.status_code error.type',
   },
   {
     rule: 'webhook attempt',
     has: 'url.full',
     kinds: ['client'],
     names: () => ['POST'],
-    required: ['http.request.method', 'server.address', 'server.port', 'url.full'],
-    optional: ['http.request.resend_count', 'http.response.status_code', 'error.type'],
+    required: 'http.request.method server.address server.port url.full',
+    optional: 'http.request.resend_count http.response.status_code error.type',
   },
   {
     rule: 'http',
     has: 'http.request.method',
     kinds: ['server'],
     names: (attribute) => [`${attribute('http.request.method')} ${attribute('http.route')}`.trimEnd()],
-    required: ['http.request.method', 'url.scheme', 'client.address', 'http.response.status_code'],
-    optional: [
-      ...['http.route', 'url.path', 'network.protocol.name', 'error.type'],
-      ...['cloudevents.event_id', 'cloudevents.event_source', 'cloudevents.event_type'],
-    ],
+    required: 'http.request.method url.scheme client.address network.protocol.name http.response.status_code',
+    optional:
+      'http.route url.path error.type network.transport cloudevents.event_id cloudevents.event_source cloudevents.event_type',
   },
 ]
 
@@ -156,12 +149,13 @@ function problemsOf(span: ExportedSpan): readonly string[] {
     ({ has, value }) => attributes[has] !== undefined && (value === undefined || attributes[has]?.value === value),
   )
   if (rule === undefined) return ['no rule has these attributes']
-  const known = new Set([...rule.required, ...rule.optional])
-  const names = rule.names((attribute) => String(attributes[attribute]?.value ?? ''))
+  const required = rule.required.split(' ')
+  const known = new Set([...required, ...rule.optional.split(' ')])
+  const names = rule.names((attribute) => textOf(attributes[attribute]))
   return [
     ...(rule.kinds.includes(kind) ? [] : [`a span of ${rule.rule} is ${rule.kinds.join(' or ')}`]),
     ...(names.includes(name) ? [] : [`the name must be ${names.join(' or ')}`]),
-    ...rule.required.filter((each) => attributes[each] === undefined).map((each) => `${each} is missing`),
+    ...required.filter((each) => attributes[each] === undefined).map((each) => `${each} is missing`),
     ...Object.keys(attributes)
       .filter((each) => !known.has(each))
       .map((each) => `${each} is no attribute of ${rule.rule}`),
@@ -171,12 +165,16 @@ function problemsOf(span: ExportedSpan): readonly string[] {
   ]
 }
 
+function textOf(value: ExportedValue | undefined): string {
+  return typeof value?.value === 'string' || typeof value?.value === 'number' ? String(value.value) : ''
+}
+
 function typeProblems(attributes: Readonly<Record<string, ExportedValue>>): readonly string[] {
-  return Object.entries(attributes).flatMap(([name, { type, value }]) => {
-    const allowed = TYPES[name]
+  return Object.entries(attributes).flatMap(([name, value]) => {
+    const [allowed, text] = [TYPES[name], textOf(value)]
     if (allowed === undefined || !REGISTERED.has(name)) return [`${name} is in no registry`]
-    if (type !== (allowed === 'int' ? 'intValue' : 'stringValue')) return [`${name} is a ${type}`]
-    if (typeof allowed !== 'string' && !allowed.includes(String(value))) return [`${name} is ${String(value)}`]
-    return value === '' || String(value).length > 256 ? [`${name} has ${String(value).length} characters`] : []
+    if (value.type !== (allowed === 'int' ? 'intValue' : 'stringValue')) return [`${name} is a ${value.type}`]
+    if (typeof allowed !== 'string' && !allowed.includes(text)) return [`${name} is ${text}`]
+    return text === '' || text.length > 256 ? [`${name} has ${text.length} characters`] : []
   })
 }

@@ -96,10 +96,13 @@ export interface Shape {
   path(name: string): readonly string[]
 }
 
+function label({ name, service }: ExportedSpan): string {
+  return service === 'signalbox' ? name : `${service}: ${name}`
+}
+
 export function shapeOf(all: readonly ExportedSpan[], traceId: string): Shape {
   const spans = all.filter((span) => span.traceId === traceId)
   const byId = new Map(spans.map((span) => [span.spanId, span]))
-  const label = ({ name, service }: ExportedSpan): string => (service === 'signalbox' ? name : `${service}: ${name}`)
   return {
     spans,
     roots: spans.filter(({ parentSpanId }) => parentSpanId === undefined).map(label),
