@@ -10,6 +10,7 @@ import { connect } from '@signalbox/client'
 import { openTelemetry } from '@signalbox/client/opentelemetry'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import type { ExportedSpan, OtlpReceiver } from '@signalbox/testkit/otlp-receiver'
+import { until } from '@signalbox/testkit/until'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { register } from './support/agent.ts'
@@ -251,3 +252,34 @@ test.each(POLLS.filter(([name]) => name !== 'FastMCP' || FASTMCP !== undefined))
     expect(violations(otlp.spans)).toEqual([])
   },
 )
+
+test('telemetry - a responder and a pull agent of the client library are in the traces of their callers', async () => {
+  const { server, otlp } = await serveTraced()
+  const tracerOf = programs(otlp)
+  const [shop, worker] = [tracerOf('shop'), tracerOf('worker')]
+  const sb = connect(server.http.url, { ...openTelemetry(), onError: () => {} })
+  onTestFinished(() => sb.close())
+  await sb.answer('queries', 'prices', () => inSpan(worker, 'price', async () => 7)).ready
+  sb.agents.work('pulled', () => inSpan(worker, 'work', async () => 'done'), { card: {} })
+  await until(async () => (await sb.agents.list()).some((card) => card['agent_id'] === 'pulled'))
+  const asked = await inSpan(shop, 'ask', async () => {
+    expect(await sb.query('prices', 'tea')).toBe(7)
+    return activeTraceId()
+  })
+  const called = await inSpan(shop, 'call', async () => {
+    expect(await sb.agents('pulled').send('go')).toMatchObject({ text: 'done' })
+    return activeTraceId()
+  })
+  await sb.close()
+  await server.close()
+  const query = shapeOf(otlp.spans, asked)
+  expect([query.roots, query.orphans]).toEqual([['shop: ask'], []])
+  const send = ['shop: ask', 'POST /ce/send/query', 'send']
+  expect(query.path('process')).toEqual([...send, 'process'])
+  expect(query.path('worker: price')).toEqual([...send, 'worker: price'])
+  expect(query.path('POST /ce/send/response')).toEqual([...send, 'POST /ce/send/response'])
+  const agent = shapeOf(otlp.spans, called)
+  expect([agent.roots, agent.orphans]).toEqual([['shop: call'], []])
+  expect(agent.path('worker: work')).toEqual(['shop: call', 'SendMessage', 'worker: work'])
+  expect(violations(otlp.spans)).toEqual([])
+})
