@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
-import type { SpanAttributes } from '@signalbox/broker-core'
+import type { SpanAttributes, Tracing } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type {
   ConnectionCaller,
@@ -93,20 +93,28 @@ export class A2aExchange extends JsonRpcExchange {
     this.#onFinished = onFinished
   }
 
-  protected override describe(): RequestSpan {
-    const { id, method, official, request } = this
+  /** The method of A2A that the request calls, by its name in JSON-RPC; undefined if it is not known. */
+  get #rpcMethod(): string | undefined {
+    const { method, official } = this
     const name = official?.method?.names[official.version] ?? method
-    const isKnown = name !== 'unknown'
+    return name === 'unknown' ? undefined : name
+  }
+
+  protected override describe(tracing: Tracing): RequestSpan {
+    const name = this.template === undefined ? this.#rpcMethod : undefined
+    return name === undefined ? super.describe(tracing) : { name }
+  }
+
+  protected override attributes(): SpanAttributes {
+    if (this.template !== undefined) return super.attributes()
+    const { id, request } = this
     return {
-      name: isKnown ? name : (request.method ?? ''),
-      attributes: {
-        'rpc.system.name': 'jsonrpc',
-        'rpc.method': isKnown ? name : undefined,
-        'jsonrpc.request.id': id === undefined ? undefined : idText(id),
-        'client.address': addressOf(request),
-        'network.protocol.name': 'http',
-        'network.transport': 'tcp',
-      },
+      'rpc.system.name': 'jsonrpc',
+      'rpc.method': this.#rpcMethod,
+      'jsonrpc.request.id': id === undefined ? undefined : idText(id),
+      'client.address': addressOf(request),
+      'network.protocol.name': 'http',
+      'network.transport': 'tcp',
     }
   }
 

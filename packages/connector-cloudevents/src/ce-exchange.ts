@@ -1,8 +1,9 @@
 import type { OutgoingHttpHeaders } from 'node:http'
 
+import type { SpanAttributes } from '@signalbox/broker-core'
 import { CallEnded, HttpExchange, SseStream } from '@signalbox/http-kit'
 import { restRefusal, TextParts } from '@signalbox/http-kit/internal'
-import type { Refusal, RequestSpan, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
+import type { Refusal, Settlement, Settlements, SseOptions } from '@signalbox/http-kit'
 
 import { CeError, toCeError } from './errors.ts'
 import type { IncomingEvent } from './event/attributes.ts'
@@ -43,8 +44,6 @@ export class CeExchange extends HttpExchange {
   route = 'unknown'
   /** The query string without its question mark. */
   query = ''
-  /** The path of the route. */
-  template: string | undefined
   /** The event of the request, or the first one of a batch. */
   first: Pick<IncomingEvent, 'message'> | undefined
   readonly #onFinished: ((exchange: CeExchange, outcome: CeOutcome) => void) | undefined
@@ -59,18 +58,13 @@ export class CeExchange extends HttpExchange {
     this.#onFinished = onFinished
   }
 
-  protected override describe(): RequestSpan {
-    const { template, request, first } = this
-    const { method = '' } = request
-    const { ce_id: id, ce_source: source, ce_type: type } = first?.message.tags ?? {}
+  protected override attributes(): SpanAttributes {
+    const { ce_id: id, ce_source: source, ce_type: type } = this.first?.message.tags ?? {}
     return {
-      name: template === undefined ? method : `${method} ${template}`,
-      attributes: {
-        ...this.httpAttributes(template),
-        'cloudevents.event_id': id,
-        'cloudevents.event_source': source,
-        'cloudevents.event_type': type,
-      },
+      ...super.attributes(),
+      'cloudevents.event_id': id,
+      'cloudevents.event_source': source,
+      'cloudevents.event_type': type,
     }
   }
 

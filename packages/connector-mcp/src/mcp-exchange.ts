@@ -109,25 +109,34 @@ export class McpExchange extends JsonRpcExchange {
     return this.span === undefined ? given : { ...given, ...this.span.headers() }
   }
 
+  /** The method of MCP that the message names; undefined if it is not known. */
+  get #mcpMethod(): string | undefined {
+    return SERVED_METHODS.has(this.method) ? this.method : this.#notification
+  }
+
   protected override describe(tracing: Tracing): RequestSpan {
+    const { tool, request } = this
+    const method = this.#mcpMethod
+    if (method === undefined) return super.describe(tracing)
+    const name = tool === undefined ? method : `${method} ${tool}`
+    const inMeta = traceContextOf(this.#traceMeta?.['traceparent'], this.#traceMeta?.['tracestate'])
+    if (inMeta === undefined) return { name }
+    const inHeaders = tracing.read(request.headers)
+    return { name, parent: inMeta, links: inHeaders && [{ context: inHeaders }] }
+  }
+
+  protected override attributes(): SpanAttributes {
     const { id, method, revision, tool, request } = this
-    const isCall = method === 'tools/call'
-    const known = SERVED_METHODS.has(method) ? method : this.#notification
-    const attributes: SpanAttributes = {
-      'mcp.method.name': known,
+    return {
+      'mcp.method.name': this.#mcpMethod,
       'gen_ai.tool.name': tool,
-      'gen_ai.operation.name': isCall ? 'execute_tool' : undefined,
+      'gen_ai.operation.name': method === 'tools/call' ? 'execute_tool' : undefined,
       'mcp.protocol.version': revision.version,
       'jsonrpc.request.id': id === undefined ? undefined : idText(id),
       'client.address': addressOf(request),
       'network.transport': 'tcp',
       'network.protocol.name': 'http',
     }
-    const name = `${known ?? request.method ?? ''}${tool === undefined ? '' : ` ${tool}`}`
-    const inMeta = traceContextOf(this.#traceMeta?.['traceparent'], this.#traceMeta?.['tracestate'])
-    if (inMeta === undefined) return { name, attributes }
-    const inHeaders = tracing.read(request.headers)
-    return { name, attributes, parent: inMeta, links: inHeaders && [{ context: inHeaders }] }
   }
 
   protected override outcome(): SpanAttributes {

@@ -2,16 +2,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
 import { encodeText } from '@signalbox/broker-core'
-import type {
-  Call,
-  HttpRequest,
-  HttpResponse,
-  JsonRpcError,
-  RequestSpan,
-  Route,
-  Steps,
-  Surface,
-} from '@signalbox/http-kit'
+import type { Call, HttpRequest, HttpResponse, JsonRpcError, Route, Steps, Surface } from '@signalbox/http-kit'
 import type { RequestHead } from '@signalbox/http-kit/internal'
 import { allSteps, isJsonObject, jsonHeadersProblem, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 
@@ -155,16 +146,12 @@ class RestExchange extends A2aExchange {
     this.#method = method
     this.official = { version: '1.0', method, streams: method.streams }
     this.method = methodLabel('', this.official)
+    this.template = `/a2a/{agent_id}${REST_PATHS[method.operation]}`
   }
 
   override *succeed(id: string, result: Uint8Array, headers?: OutgoingHttpHeaders): Steps<void> {
     // Agents answer `null` or an object without members.
     yield* super.succeed(id, this.#method.operation === 'push-delete' ? NO_MEMBERS : result, headers)
-  }
-
-  protected override describe(): RequestSpan {
-    const route = `/a2a/{agent_id}${REST_PATHS[this.#method.operation]}`
-    return { name: `${this.request.method ?? ''} ${route}`, attributes: this.httpAttributes(route) }
   }
 
   protected override resultFrame(): readonly [string, string] {

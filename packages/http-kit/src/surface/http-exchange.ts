@@ -43,8 +43,26 @@ export function spanOf(request: TracedRequest): Span | undefined {
   return request[SPAN]
 }
 
+/** The methods that the semantic conventions name. A client may send any other text. */
+const HTTP_METHODS: ReadonlySet<string | undefined> = new Set([
+  'CONNECT',
+  'DELETE',
+  'GET',
+  'HEAD',
+  'OPTIONS',
+  'PATCH',
+  'POST',
+  'PUT',
+  'QUERY',
+  'TRACE',
+])
+
+function httpMethodOf({ method = '' }: HttpRequest): string {
+  return HTTP_METHODS.has(method) ? method : '_OTHER'
+}
+
 /** The start of the span of a request. */
-export interface RequestSpan extends Pick<SpanStart, 'name' | 'attributes' | 'links'> {
+export interface RequestSpan extends Pick<SpanStart, 'name' | 'links'> {
   /** The context that the request names as its parent. @default the one in its headers */
   readonly parent?: TraceContext | undefined
 }
@@ -62,6 +80,8 @@ export abstract class HttpExchange {
   tracing: Tracing | undefined
   /** `true` if the caller has credentials, or came through a trusted proxy: its decision to record a trace counts. */
   isTrusted = false
+  /** The path of the route, with a name in braces for a part that varies; undefined for an unknown path. */
+  template: string | undefined
   #span: Span | undefined
   #isDecided = false
   protected moreHeaders: OutgoingHttpHeaders | undefined
@@ -167,12 +187,14 @@ export abstract class HttpExchange {
     if (this.#isDecided || this.tracing === undefined) return this.#span
     this.#isDecided = true
     const { tracing, response } = this
-    const { parent = tracing.read(this.request.headers), ...start } = this.describe(tracing)
+    const { name, parent = tracing.read(this.request.headers), links } = this.describe(tracing)
     const span = tracing.begin(
-      { kind: 'server', startedAt: spanTime(this.startedAt), ...start },
+      { name, kind: 'server', attributes: {}, links, startedAt: spanTime(this.startedAt) },
       parent && { context: parent, isTrusted: this.isTrusted },
     )
     if (span === undefined) return undefined
+    // After the decision: most requests may be not recorded.
+    span.set(this.attributes())
     this.#span = span
     const request: TracedRequest = this.request
     request[SPAN] = span
@@ -185,26 +207,25 @@ export abstract class HttpExchange {
     return span
   }
 
-  /** Returns the start of the span of the request. */
+  /** Returns the name and the relations of the span of the request. */
   protected describe(_tracing: Tracing): RequestSpan {
-    const { method = '' } = this.request
-    return { name: method, attributes: this.httpAttributes() }
+    const method = httpMethodOf(this.request)
+    return { name: this.template === undefined ? method : `${method} ${this.template}` }
   }
 
-  /**
-   * Returns the attributes of a request in which HTTP is the protocol of the call.
-   * @param route The path of the route. An unknown path may contain anything, so it is not recorded
-   */
-  protected httpAttributes(route?: string): SpanAttributes {
-    const { method, url = '', socket } = this.request
+  /** Returns the attributes of the request: those for HTTP as the protocol of the call. */
+  protected attributes(): SpanAttributes {
+    const { request, template } = this
+    const { url = '', socket } = request
     const mark = url.indexOf('?')
     return {
-      'http.request.method': method,
-      'http.route': route,
-      'url.path': route === undefined ? undefined : mark === -1 ? url : url.slice(0, mark),
+      'http.request.method': httpMethodOf(request),
+      'http.route': template,
+      // An unknown path may contain anything.
+      'url.path': template === undefined ? undefined : mark === -1 ? url : url.slice(0, mark),
       'url.scheme': socket.encrypted === true ? 'https' : 'http',
       'network.protocol.name': 'http',
-      'client.address': addressOf(this.request),
+      'client.address': addressOf(request),
     }
   }
 

@@ -3,7 +3,7 @@ import type { OutgoingHttpHeaders } from 'node:http'
 import { isBrokerError } from '@signalbox/broker-core'
 import { CallEnded, HttpExchange } from '@signalbox/http-kit'
 import { LONG_TEXT_BYTES, restRefusal, TextParts } from '@signalbox/http-kit/internal'
-import type { HttpRequest, HttpResponse, Refusal, RequestSpan } from '@signalbox/http-kit'
+import type { HttpRequest, HttpResponse, Refusal } from '@signalbox/http-kit'
 
 import { REGISTRY_ERRORS, RegistryError } from '../errors.ts'
 import { InboxError } from './agent-inbox.ts'
@@ -36,8 +36,6 @@ export class JsonAnswer {
 export class RegistryExchange extends HttpExchange {
   /** The route's name in metrics. */
   route = 'unknown'
-  /** The path of the route, with a name in braces for a part that varies. */
-  template: string | undefined
   /** The content of the body, after the head of the request was accepted. */
   body: BodyContent | undefined
   readonly #maxBodyBytes: number
@@ -53,15 +51,6 @@ export class RegistryExchange extends HttpExchange {
     super(request, response, moreHeaders)
     this.#maxBodyBytes = maxBodyBytes
     this.#onFinished = onFinished
-  }
-
-  protected override describe(): RequestSpan {
-    const { method = '' } = this.request
-    const { template } = this
-    return {
-      name: template === undefined ? method : `${method} ${template}`,
-      attributes: this.httpAttributes(template),
-    }
   }
 
   succeed(answer: unknown): void {
