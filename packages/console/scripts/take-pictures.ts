@@ -26,6 +26,7 @@ const PLOTTED: ReadonlySet<string> = new Set([
   'agents',
   'agent',
   'tasks',
+  'map',
 ])
 /** The time of traffic before other pictures, in ms: a stream has some events by then. */
 const TRAFFIC_MS = 20_000
@@ -48,6 +49,7 @@ const PLACES: Readonly<Record<string, string>> = {
   channel: 'channels/queues/prints',
   message: 'channels/queues/prints.dead',
   'dead-letters': 'dead-letters?channel=prints.dead&source=prints&reason=rejected',
+  map: 'map?window=hour',
   live: 'live',
   requests: 'requests',
   agents: 'agents',
