@@ -111,6 +111,7 @@ export const RETURNED_COLUMNS = QUEUE_COLUMNS.replace('receive_count', '?')
 
 /** The parameters of a new row: its channel, its sequence, and {@link queueValues}. */
 export const QUEUE_PARAMETERS = `${KEY}, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?`
+export const QUEUE_VALUES = 12
 
 export function queueValues(row: QueueRow): (string | number | Uint8Array)[] {
   const { id, clientId, timestamp, size, metadata, tags, expiresAt, maxReceiveCount, deadLetterQueue, body } = row
@@ -123,16 +124,6 @@ export const PLAIN_VALUES = 7
 
 export function isPlain({ metadata, tags, expiresAt, maxReceiveCount, deadLetterQueue }: QueueRow): boolean {
   return metadata === '' && tags === '' && expiresAt === 0 && maxReceiveCount === 0 && deadLetterQueue === ''
-}
-
-/** Adds the {@link PLAIN_VALUES} values of a plain row. */
-export function addPlainValues(
-  values: (string | number | Uint8Array)[],
-  channelId: number,
-  sequence: number,
-  { id, clientId, timestamp, size, body }: QueueRow,
-): void {
-  values.push(channelId, sequence, id, clientId, timestamp, size, body)
 }
 
 /** The columns of a message that moves to its dead-letter queue. */

@@ -64,6 +64,21 @@ CREATE TABLE IF NOT EXISTS group_positions (
 CREATE INDEX IF NOT EXISTS group_positions_age ON group_positions (used_at);
 `
 
+/**
+ * The sends of the last two minutes that had a deduplication id, in the order in which they were stored. Stores from
+ * before this table get it with their first such send. Older code ignores it.
+ */
+export const RECENT_SENDS_TABLE = `
+CREATE TABLE recent_sends (
+  key INTEGER PRIMARY KEY,
+  channel INTEGER NOT NULL,
+  deduplication_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  id TEXT NOT NULL,
+  timestamp INTEGER NOT NULL
+);
+`
+
 export const SCHEMA = `
 ${CHANNELS_TABLE}
 
@@ -86,7 +101,8 @@ CREATE TABLE log_keys (
   PRIMARY KEY (channel, log_key)
 ) WITHOUT ROWID;
 
--- Sends of the last two minutes that carried a deduplication id.
+${RECENT_SENDS_TABLE}
+-- Sends with a deduplication id that is kept for more than two minutes.
 CREATE TABLE deduplication (
   channel INTEGER NOT NULL,
   deduplication_id TEXT NOT NULL,

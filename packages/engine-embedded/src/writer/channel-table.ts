@@ -19,7 +19,8 @@ export class ChannelTable {
    */
   #before = new Map<StoredChannel, StoredChannel | undefined>()
   readonly #removed: StoredChannel[] = []
-  #highestId = 0
+  /** The id that the last channel got. */
+  #lastId = 0
 
   readonly #insert
   readonly #update
@@ -34,7 +35,7 @@ export class ChannelTable {
     for (const { channel } of database.prepare<[], { channel: number }>('SELECT channel FROM garbage').all()) {
       this.#ids.add(channel)
     }
-    for (const id of this.#ids) this.#highestId = Math.max(this.#highestId, id)
+    for (const id of this.#ids) this.reserveTo(id)
     this.#insert = database.prepare(INSERT_CHANNEL)
     this.#update = database.prepare(UPDATE_CHANNEL)
     this.#delete = database.prepare<[number]>('DELETE FROM channels WHERE id = ?')
@@ -87,9 +88,17 @@ export class ChannelTable {
     this.#ids.delete(id)
   }
 
+  /** Gives new channels only higher ids: rows of deleted channels have this one. */
+  reserveTo(id: number): void {
+    this.#lastId = Math.max(this.#lastId, id)
+  }
+
+  /** Returns the next free id. After the highest one it begins again: an id stays free for as long as possible. */
   #freeId(): number {
-    if (this.#highestId < MAX_CHANNEL_ID) return ++this.#highestId
-    for (let id = 1; id <= MAX_CHANNEL_ID; id++) if (!this.#ids.has(id)) return id
+    for (let tried = 0; tried < MAX_CHANNEL_ID; tried++) {
+      this.#lastId = (this.#lastId % MAX_CHANNEL_ID) + 1
+      if (!this.#ids.has(this.#lastId)) return this.#lastId
+    }
     throw new Error('every channel id is in use')
   }
 

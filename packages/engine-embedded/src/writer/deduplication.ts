@@ -1,24 +1,22 @@
 import type { SettingsTable } from '@signalbox/broker-core/engine'
-import { DEDUPLICATION_MS, deduplicationMsOf, KEPT_UNTIL, keptUntil, UNTIL_DIGITS } from '@signalbox/broker-core/engine'
+import { DEDUPLICATION_MS, deduplicationMsOf, keptUntil } from '@signalbox/broker-core/engine'
 import type Database from 'better-sqlite3'
 
+import { DEDUPLICATION } from '../store/damage.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
+import type { FirstSend } from './recent-sends.ts'
+import { IS_KEPT, RecentSends } from './recent-sends.ts'
+import { touchingPart } from './refusals.ts'
 
-interface FirstSend {
-  readonly sequence: number
-  readonly id: string
-  readonly timestamp: number
-}
-
-/** The condition that an id names a time until which it is kept, and that this time is to come. The parameter is now. */
-const IS_KEPT = `(deduplication_id GLOB '${KEPT_UNTIL}*'
-  AND CAST(substr(deduplication_id, ${KEPT_UNTIL.length + 1}, ${UNTIL_DIGITS}) AS INTEGER) > ?)`
-
-/** Stores the sends that had a deduplication id. */
+/**
+ * Recognizes repeated sends. The sends of the last two minutes are in {@link RecentSends}. The table `deduplication` has
+ * those that are kept longer, and those of an older program, which had no other table.
+ */
 export class Deduplication {
   readonly #settings: SettingsTable
+  readonly #recent: RecentSends
   readonly #select
-  readonly #upsert
+  readonly #newest
   readonly #deleteOld
   readonly #deleteOthers
   readonly #stepEnd
@@ -26,14 +24,17 @@ export class Deduplication {
   #longer = ''
   /** The time up to which all ids of other channels were deleted: the others are not searched again. */
   #deletedTo = 0
+  /** The last timestamp in the table when the store was opened: any channel may have ids there. */
+  #newestAtOpen = Number.POSITIVE_INFINITY
 
   constructor(database: Database.Database, settings: SettingsTable) {
     this.#settings = settings
+    this.#recent = new RecentSends(database)
     this.#select = database.prepare<[number, string], FirstSend>(
       'SELECT sequence, id, timestamp FROM deduplication WHERE channel = ? AND deduplication_id = ?',
     )
-    this.#upsert = database.prepare<[number, string, number, string, number]>(
-      'INSERT OR REPLACE INTO deduplication (channel, deduplication_id, sequence, id, timestamp) VALUES (?, ?, ?, ?, ?)',
+    this.#newest = database.prepare<[], { timestamp: number | null }>(
+      'SELECT max(timestamp) AS timestamp FROM deduplication',
     )
     // Bounded on both sides: entries from before the clock was set back are deleted too.
     this.#deleteOld = database.prepare<[number, number, number, number]>(`
@@ -48,15 +49,27 @@ export class Deduplication {
     )
   }
 
+  /** Reads the recent ids into memory; returns the highest id of a channel that has some. */
+  load(): number {
+    return touchingPart(DEDUPLICATION, undefined, () => {
+      this.#newestAtOpen = this.#newest.get()?.timestamp ?? 0
+      return this.#recent.load()
+    })
+  }
+
   /**
    * Returns the first send with this id, if it was within the window or the id is kept longer. Works also if the clock
    * was set back.
    */
   find(channel: StoredChannel, deduplicationId: string, now: number): FirstSend | undefined {
-    const first = this.#select.get(channel.id, deduplicationId)
-    if (first === undefined) return undefined
-    const isRecent = Math.abs(now - first.timestamp) < this.#windowOf(channel)
-    return isRecent || keptUntil(deduplicationId) > now ? first : undefined
+    const window = this.#windowOf(channel)
+    const isKept = keptUntil(deduplicationId) > now
+    const mayBeStored = isKept || window > DEDUPLICATION_MS || now - DEDUPLICATION_MS < this.#newestAtOpen
+    const first = touchingPart(DEDUPLICATION, undefined, () => {
+      const recent = this.#recent.find(channel.id, deduplicationId)
+      return recent ?? (mayBeStored ? this.#select.get(channel.id, deduplicationId) : undefined)
+    })
+    return first && (isKept || Math.abs(now - first.timestamp) < window) ? first : undefined
   }
 
   #windowOf({ type, name }: StoredChannel): number {
@@ -64,7 +77,17 @@ export class Deduplication {
   }
 
   remember(channel: StoredChannel, deduplicationId: string, send: FirstSend): void {
-    this.#upsert.run(channel.id, deduplicationId, send.sequence, send.id, send.timestamp)
+    touchingPart(DEDUPLICATION, undefined, () => this.#recent.add(channel.id, deduplicationId, send))
+  }
+
+  /** Writes the collected sends. Call it before the commit. */
+  flush(): void {
+    touchingPart(DEDUPLICATION, undefined, () => this.#recent.flush())
+  }
+
+  /** Drops the collected sends after a rollback. */
+  discard(): void {
+    this.#recent.discard()
   }
 
   /**
@@ -82,9 +105,10 @@ export class Deduplication {
         longest = Math.max(longest, window)
       }
     }
-    const more = this.#deleteOld.run(now - longest, now + longest, now, limit).changes === limit
-    if (longest === DEDUPLICATION_MS) return more
     const except = JSON.stringify(longer)
+    const moreRecent = this.#recent.deleteOld(now, limit, except)
+    const more = this.#deleteOld.run(now - longest, now + longest, now, limit).changes === limit || moreRecent
+    if (longest === DEDUPLICATION_MS) return more
     const to = now - DEDUPLICATION_MS
     if (except !== this.#longer || to < this.#deletedTo) this.#deletedTo = 0
     this.#longer = except

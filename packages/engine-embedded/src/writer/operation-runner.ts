@@ -29,11 +29,15 @@ export class OperationRunner {
   readonly #groups: GroupPositions
   readonly #channels: ChannelOperations
   readonly #maintenance: Maintenance
+  readonly #deduplication: Deduplication
+  readonly #channelTable: ChannelTable
   readonly #settings = new SettingsTable()
 
   constructor(database: Database.Database, channels: ChannelTable, settings: WriterSettings, skipped: SkippedChannels) {
     this.#settings.replace(settings.channelSettings)
     const deduplication = new Deduplication(database, this.#settings)
+    this.#deduplication = deduplication
+    this.#channelTable = channels
     this.#queueGroups = new QueueGroups(database, channels)
     this.#queues = new QueueOperations(database, channels, deduplication, {
       groups: this.#queueGroups,
@@ -47,6 +51,11 @@ export class OperationRunner {
     const [eventsStore, groups, queueGroups] = [this.#eventsStore, this.#groups, this.#queueGroups]
     const parts = { eventsStore, groups, queueGroups, deduplication }
     this.#maintenance = new Maintenance(database, channels, parts, skipped)
+  }
+
+  /** Reads the data that operations need in memory. Call it before the first one. @throws DamagedError */
+  load(): void {
+    this.#channelTable.reserveTo(this.#deduplication.load())
   }
 
   /** Returns whether the operation has nothing to write, so that a full disk need not refuse it: every start repeats it. */
@@ -105,11 +114,13 @@ export class OperationRunner {
   /** Writes the collected rows of the operations. Call it before the commit. */
   flush(): void {
     this.#queues.flush()
+    this.#deduplication.flush()
   }
 
   /** Drops the collected rows of the operations. Call it when their transaction is rolled back. */
   discard(): void {
     this.#queues.discard()
+    this.#deduplication.discard()
     this.#queueGroups.discard()
     this.#groups.discard()
   }

@@ -2,21 +2,19 @@ import type Database from 'better-sqlite3'
 
 import type { QueueRow } from '../store/message-rows.ts'
 import {
-  addPlainValues,
   isPlain,
   KEY,
   PLAIN_PARAMETERS,
   PLAIN_VALUES,
   QUEUE_COLUMNS,
   QUEUE_PARAMETERS,
+  QUEUE_VALUES,
   queueValues,
 } from '../store/message-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
 import type { QueueGroups } from './queue-groups.ts'
 import { touching } from './refusals.ts'
-
-/** The number of rows in one `INSERT`. A row costs a quarter less than with one statement each. */
-const ROWS = 8
+import { RowBatch } from './row-batch.ts'
 
 /**
  * The rows of `queue_messages` that the operations of one transaction insert and delete, collected so that several
@@ -24,26 +22,19 @@ const ROWS = 8
  */
 export class QueueRows {
   readonly #groups: QueueGroups
-  readonly #insert
-  readonly #insertPlain
-  readonly #insertSeveral
+  readonly #rows: RowBatch
+  readonly #plainRows: RowBatch
   readonly #delete
   readonly #deleteGrouped
   readonly #sum
   readonly #deleteRange
-  /** The values of plain rows, concatenated. */
-  #values: (number | string | Uint8Array)[] = []
   #deletions = new Map<StoredChannel, number[]>()
 
   constructor(database: Database.Database, groups: QueueGroups) {
     this.#groups = groups
-    const insert = (parameters: string, rows = 1): Database.Statement =>
-      database.prepare(
-        `INSERT INTO queue_messages (${QUEUE_COLUMNS}) VALUES ${Array(rows).fill(`(${parameters})`).join(', ')}`,
-      )
-    this.#insert = insert(QUEUE_PARAMETERS)
-    this.#insertPlain = insert(PLAIN_PARAMETERS)
-    this.#insertSeveral = insert(PLAIN_PARAMETERS, ROWS)
+    const table = { table: 'queue_messages', columns: QUEUE_COLUMNS }
+    this.#rows = new RowBatch(database, { ...table, parameters: QUEUE_PARAMETERS, width: QUEUE_VALUES })
+    this.#plainRows = new RowBatch(database, { ...table, parameters: PLAIN_PARAMETERS, width: PLAIN_VALUES })
     this.#delete = database.prepare<[number, number], { size: number }>(
       `DELETE FROM queue_messages WHERE key = ${KEY} RETURNING size`,
     )
@@ -59,16 +50,8 @@ export class QueueRows {
 
   insert(channelId: number, sequence: number, row: QueueRow): void {
     if (this.#groups.has(channelId)) this.#groups.add(channelId, sequence, row.tags)
-    if (!isPlain(row)) {
-      this.#insert.run(channelId, sequence, ...queueValues(row))
-      return
-    }
-    addPlainValues(this.#values, channelId, sequence, row)
-    if (this.#values.length === ROWS * PLAIN_VALUES) {
-      const values = this.#values
-      this.#values = []
-      this.#insertSeveral.run(...values)
-    }
+    if (isPlain(row)) this.#plainRows.add(channelId, sequence, row.id, row.clientId, row.timestamp, row.size, row.body)
+    else this.#rows.add(channelId, sequence, ...queueValues(row))
   }
 
   /** Deletes a row immediately and updates its channel's counters; returns false if there is none. */
@@ -96,11 +79,8 @@ export class QueueRows {
   }
 
   flush(): void {
-    const values = this.#values
-    this.#values = []
-    for (let at = 0; at < values.length; at += PLAIN_VALUES) {
-      this.#insertPlain.run(...values.slice(at, at + PLAIN_VALUES))
-    }
+    this.#plainRows.flush()
+    this.#rows.flush()
     if (this.#deletions.size === 0) return
     const deletions = this.#deletions
     this.#deletions = new Map()
@@ -140,7 +120,8 @@ export class QueueRows {
 
   /** Drops the collected rows after a rollback. */
   discard(): void {
-    this.#values = []
+    this.#plainRows.discard()
+    this.#rows.discard()
     this.#deletions.clear()
   }
 }

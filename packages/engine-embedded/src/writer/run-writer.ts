@@ -7,7 +7,7 @@ import { ChannelTable } from './channel-table.ts'
 import { GroupCommit } from './group-commit.ts'
 import { OperationRunner } from './operation-runner.ts'
 import type { Operation } from './operations.ts'
-import { SkippedChannels } from './refusals.ts'
+import { DamagedError, SkippedChannels } from './refusals.ts'
 import { Reserve, Space } from './space.ts'
 import type { WriterReply, WriterRequest, WriterSettings } from './thread-messages.ts'
 import { unpackOperations } from './thread-messages.ts'
@@ -60,6 +60,13 @@ export function runWriter(settings: WriterSettings, closed: () => void): void {
     const space = new Space(new Reserve(settings.reserve), checkpointer)
     const skipped = new SkippedChannels()
     const runner = new OperationRunner(database, channels, settings, skipped)
+    try {
+      runner.load()
+    } catch (error) {
+      if (!(error instanceof DamagedError)) throw error
+      skipped.note(error)
+      reply({ kind: 'damaged', place: error.place, reason: damageReason(error.cause) })
+    }
     wal = new WalFile(settings.wal)
     const groups = new GroupCommit(database, channels, runner, wal, skipped, space, (when) =>
       injectFault(settings.faults, when),
