@@ -77,11 +77,16 @@ test('stored rows - a store has the tables and rows of version 0.1', async () =>
   await engine.close()
 
   using database = closing(new Database(folder.file('signalbox.db'), { readonly: true }))
-  const schema = database.prepare('SELECT sql FROM sqlite_master WHERE sql IS NOT NULL').pluck().all()
+  const schema = database
+    .prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND name <> 'recent_sends'")
+    .pluck()
+    .all()
   expect(schema).toEqual(WRITTEN.schema)
   for (const [table, { columns, rows }] of Object.entries(WRITTEN.tables)) {
+    // Version 0.1 had one table for all deduplication ids.
+    const now = table === 'deduplication' ? 'recent_sends' : table
     const all = database
-      .prepare<[], unknown[]>(`SELECT ${columns.join(', ')} FROM ${table}`)
+      .prepare<[], unknown[]>(`SELECT ${columns.join(', ')} FROM ${now}`)
       .raw()
       .all()
     // Version 0.1 kept the time of the send; now a dead letter has the time of its move.
@@ -90,7 +95,7 @@ test('stored rows - a store has the tables and rows of version 0.1', async () =>
   }
 })
 
-test('stored rows - the messages of a store of version 0.1 are read with all their fields', async () => {
+test('stored rows - the messages and ids of a store of version 0.1 are read with all their fields', async () => {
   await using folder = await Folder.make()
   await (await folder.open()).close()
   {
@@ -99,9 +104,17 @@ test('stored rows - the messages of a store of version 0.1 are read with all the
       const insert = database.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => '?').join(', ')})`)
       for (const row of rows) insert.run(...row.map(valueOf))
     }
+    database.exec('DROP TABLE recent_sends')
   }
   const clock = { now: START + 2000 }
   await using engine = await folder.open({ now: () => clock.now })
+
+  const repeated = { deduplicationId: 'kitchen a' }
+  expect(await engine.queues.send('orders', queued('again', repeated))).toMatchObject({
+    id: 'expiring',
+    duplicate: true,
+  })
+  expect(await engine.eventsStore.append('log', storedEvent('again', repeated))).toMatchObject({ duplicate: true })
 
   const rules = { expiresAt: 0, maxReceiveCount: 0, deadLetterQueue: '' }
   const bare = { ...BARE, ...rules, channel: 'orders', receiveCount: 1 }

@@ -41,6 +41,7 @@ import type {
 } from './operations.ts'
 import type { QueueGroups } from './queue-groups.ts'
 import { QueueRows } from './queue-rows.ts'
+import type { FirstSend } from './recent-sends.ts'
 import type { SkippedChannels } from './refusals.ts'
 import { RefusedError, touching, touchingPart } from './refusals.ts'
 
@@ -162,18 +163,18 @@ export class QueueOperations {
   /** Stores messages. @throws RefusedError QUEUE_FULL */
   send({ channel: name, now, messages }: SendOperation): SendOperationResult {
     const existing = this.#channels.get('queues', name)
-    const single = messages.length === 1 ? messages[0] : undefined
-    if (single && single.deduplicationId === undefined) {
-      this.#checkLimits(name, existing, 1, single.size)
-      const channel = this.#channels.editOrCreate('queues', name)
-      return {
-        kind: 'send',
-        channelId: channel.id,
-        sequences: [this.#store(channel, single, now)],
-        duplicates: undefined,
-      }
-    }
-    return this.#sendMany(name, existing, messages, now)
+    const [message] = messages
+    if (!message || messages.length > 1) return this.#sendMany(name, existing, messages, now)
+    const first = existing && this.#firstOf(existing, message, now)
+    if (first) return { kind: 'send', channelId: existing.id, sequences: [first.sequence], duplicates: [first.id] }
+    this.#checkLimits(name, existing, 1, message.size)
+    const channel = this.#channels.editOrCreate('queues', name)
+    const { sequence } = this.#store(channel, message, now)
+    return { kind: 'send', channelId: channel.id, sequences: [sequence], duplicates: undefined }
+  }
+
+  #firstOf(channel: StoredChannel, { deduplicationId }: QueueRow, now: number): FirstSend | undefined {
+    return deduplicationId === undefined ? undefined : this.#deduplication.find(channel, deduplicationId, now)
   }
 
   #sendMany(
@@ -182,14 +183,17 @@ export class QueueOperations {
     messages: readonly QueueRow[],
     now: number,
   ): SendOperationResult {
-    const ids = new Set<string>()
+    /** The first send of each id; undefined if it is in this batch. */
+    const firstSends = new Map<string, FirstSend | undefined>()
     let count = 0
     let bytes = 0
-    for (const { deduplicationId, size } of messages) {
+    for (const message of messages) {
+      const { deduplicationId, size } = message
       if (deduplicationId !== undefined) {
-        if (ids.has(deduplicationId)) continue
-        ids.add(deduplicationId)
-        if (existing && this.#deduplication.find(existing, deduplicationId, now)) continue
+        if (firstSends.has(deduplicationId)) continue
+        const first = existing && this.#firstOf(existing, message, now)
+        firstSends.set(deduplicationId, first)
+        if (first) continue
       }
       count++
       bytes += size
@@ -199,16 +203,15 @@ export class QueueOperations {
     const sequences: number[] = []
     const duplicates: (string | undefined)[] = []
     for (const message of messages) {
-      const { deduplicationId, id } = message
-      const first = deduplicationId === undefined ? undefined : this.#deduplication.find(channel, deduplicationId, now)
-      const sequence = first?.sequence ?? this.#store(channel, message, now)
-      sequences.push(sequence)
+      const { deduplicationId } = message
+      const first = deduplicationId === undefined ? undefined : firstSends.get(deduplicationId)
+      const sent = first ?? this.#store(channel, message, now)
+      if (deduplicationId !== undefined) firstSends.set(deduplicationId, sent)
+      sequences.push(sent.sequence)
       duplicates.push(first?.id)
-      if (deduplicationId !== undefined && !first) {
-        this.#deduplication.remember(channel, deduplicationId, { sequence, id, timestamp: now })
-      }
     }
-    return { kind: 'send', channelId: channel.id, sequences, duplicates }
+    const hasDuplicates = duplicates.some((id) => id !== undefined)
+    return { kind: 'send', channelId: channel.id, sequences, duplicates: hasDuplicates ? duplicates : undefined }
   }
 
   #checkLimits(name: string, channel: StoredChannel | undefined, count: number, bytes: number): void {
@@ -232,8 +235,8 @@ export class QueueOperations {
     }
   }
 
-  #store(channel: StoredChannel, message: QueueRow, now: number): number {
-    const { size, dueAt } = message
+  #store(channel: StoredChannel, message: QueueRow, now: number): FirstSend {
+    const { id, size, dueAt, deduplicationId } = message
     const sequence = channel.lastSequence + 1
     if (dueAt === 0) {
       this.#rows.insert(channel.id, sequence, message)
@@ -247,7 +250,9 @@ export class QueueOperations {
     channel.incoming++
     channel.incomingBytes += size
     channel.lastActivity = Math.max(channel.lastActivity, now)
-    return sequence
+    const sent = { sequence, id, timestamp: now }
+    if (deduplicationId !== undefined) this.#deduplication.remember(channel, deduplicationId, sent)
+    return sent
   }
 
   settle({ channel: name, channelId, sequences }: SettleOperation): SettleOperationResult {

@@ -16,7 +16,12 @@ export class RowBatch {
   /** @param parameters The SQL for the values of one row, with `width` parameters */
   constructor(
     database: Database.Database,
-    { table, columns, parameters, width }: Readonly<Record<'table' | 'columns' | 'parameters', string>> & {
+    {
+      table,
+      columns,
+      parameters,
+      width,
+    }: Readonly<Record<'table' | 'columns' | 'parameters', string>> & {
       readonly width: number
     },
   ) {
