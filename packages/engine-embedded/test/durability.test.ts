@@ -44,6 +44,11 @@ test('durability - after kill -9 every confirmed message exists, and every ackno
     }
 
     await using engine = await folder.open()
+    const [pid] = told(printed, 'ready')
+    for (const text of told(printed, 'sent').slice(-200)) {
+      const { duplicate } = await engine.queues.send('queue', queued(text, { deduplicationId: `${pid} ${text}` }))
+      expect(duplicate, 'a confirmed send is recognized').toBe(true)
+    }
     const acking = new Set(told(printed, 'acking').map((text) => `${lines} ${text}`))
     const left = new Set<string>()
     for (let deliveries: readonly QueueDelivery[]; (deliveries = await receive(engine, 'queue')).length > 0;) {

@@ -19,7 +19,7 @@ function tell(line: string): void {
     }
   }
 }
-tell('ready')
+tell(`ready ${process.pid}`)
 
 const message = (text: string) => ({
   id: randomUUID(),
@@ -32,7 +32,8 @@ const message = (text: string) => ({
 async function produce(producer: number): Promise<void> {
   for (let i = 0; ; i++) {
     const text = `${producer}-${i}`
-    const options = { delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '' }
+    const deduplicationId = `${process.pid} ${text}`
+    const options = { delayMs: 0, expirationMs: 0, maxReceiveCount: 0, deadLetterQueue: '', deduplicationId }
     await engine.queues.send('queue', { ...message(text), ...options })
     tell(`sent ${text}`)
     const { sequence } = await engine.eventsStore.append('log', message(text))

@@ -1,0 +1,147 @@
+import { DEDUPLICATION_MS, KEPT_UNTIL, UNTIL_DIGITS } from '@signalbox/broker-core/engine'
+import Database from 'better-sqlite3'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+
+import { SCHEMA } from '../src/store/schema.ts'
+import type { FirstSend } from '../src/writer/recent-sends.ts'
+import { RecentSends } from '../src/writer/recent-sends.ts'
+import { RowIndex } from '../src/writer/row-index.ts'
+import { Folder } from './support/store.ts'
+
+const SEED = { seed: 7, numRuns: 300 }
+
+test('row index - finds each live row by its id like a map, also if many ids share a hash', () => {
+  const step = fc.record({
+    adds: fc.nat(2_000),
+    ids: fc.constantFrom(3, 300, 30_000),
+    deletes: fc.double({ min: 0, max: 1, noNaN: true }),
+  })
+  const hashes = fc.constantFrom(40, 5_000, 2 ** 52)
+  fc.assert(
+    fc.property(fc.array(step, { minLength: 1, maxLength: 6 }), hashes, fc.nat(), (steps, differentHashes, start) => {
+      const index = new RowIndex()
+      const idOf: number[] = [-1]
+      const rowOf = new Map<number, number>()
+      const hash = (id: number): number => ((id + 1) * 0x1_0000_00d3) % differentHashes
+      const isSame = (id: number) => (row: number) => idOf[row] === id
+      let first = 1
+      for (const { adds, ids, deletes } of steps) {
+        for (let n = 0; n < adds; n++) {
+          const id = (start + n * 7_919) % ids
+          const row = idOf.push(id) - 1
+          index.add(hash(id), row, isSame(id))
+          rowOf.set(id, row)
+        }
+        first += Math.floor((idOf.length - first) * deletes)
+        index.deleteBelow(first, idOf.length - first)
+        for (const [id, row] of rowOf) expect(index.find(hash(id), isSame(id))).toBe(row >= first ? row : 0)
+      }
+      expect(index.find(hash(-5), isSame(-5))).toBe(0)
+    }),
+    { ...SEED, numRuns: 25 },
+  )
+}, 60_000)
+
+type Step =
+  | { readonly kind: 'sends'; readonly ids: readonly number[]; readonly commits: boolean }
+  | { readonly kind: 'time'; readonly ms: number }
+  | { readonly kind: 'sweep'; readonly limit: number; readonly commits: boolean }
+  | { readonly kind: 'reopen' }
+
+const STEP: fc.Arbitrary<Step> = fc.oneof(
+  { weight: 4, arbitrary: fc.record({ kind: fc.constant('sends'), ids: fc.array(fc.nat(30)), commits: mostly() }) },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant('time'), ms: fc.integer({ min: -5_000, max: 90_000 }) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ kind: fc.constant('sweep'), limit: fc.constantFrom(3, 1_000), commits: mostly() }),
+  },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant('reopen') }) },
+)
+
+function mostly(): fc.Arbitrary<boolean> {
+  return fc.constantFrom(true, true, true, false)
+}
+
+const START = 1_000_000_000
+const KEPT_TO = START + 300_000
+const channelOf = (id: number): number => 1 + (id % 2)
+const textOf = (id: number): string =>
+  id % 5 === 0 ? `${KEPT_UNTIL}${String(KEPT_TO).padStart(UNTIL_DIGITS, '0')} ${id}` : `client ${id}`
+
+/** Channel 1 has the default window, and channel 2 one of ten minutes. */
+function isHeld(id: number, { timestamp }: FirstSend, now: number): boolean {
+  const window = channelOf(id) === 1 ? DEDUPLICATION_MS : 600_000
+  return Math.abs(now - timestamp) < window || (id % 5 === 0 && KEPT_TO > now)
+}
+
+test('C5 - recent sends - each id that is to be recognized is found, over rollbacks, sweeps and restarts', async () => {
+  await using folder = await Folder.make()
+  const database = new Database(folder.file('ids.db'))
+  database.pragma('synchronous = OFF')
+  database.exec(SCHEMA)
+  for (const id of [1, 2]) insertChannel(database, id)
+  // Few hashes, so that most ids share one.
+  const open = (): RecentSends => {
+    const sends = new RecentSends(database, (channel, id) => (id.length + channel) % 3)
+    sends.load()
+    return sends
+  }
+  const kept = database.prepare<[number, string], FirstSend>(
+    'SELECT sequence, id, timestamp FROM deduplication WHERE channel = ? AND deduplication_id = ?',
+  )
+  fc.assert(
+    fc.property(fc.array(STEP, { maxLength: 40 }), (steps) => {
+      database.exec('DELETE FROM recent_sends; DELETE FROM deduplication')
+      let now = START
+      let sends = open()
+      let sequence = 0
+      let last = new Map<number, FirstSend>()
+      for (const step of steps) {
+        if (step.kind === 'reopen') sends = open()
+        else if (step.kind === 'time') now += step.ms
+        else {
+          const before = new Map(last)
+          database.exec('BEGIN')
+          if (step.kind === 'sweep') sends.deleteOld(now, step.limit, '[2]')
+          else {
+            for (const id of step.ids) {
+              const held = last.get(id)
+              if (held && isHeld(id, held, now)) continue
+              const send = { sequence: ++sequence, id: `m${sequence}`, timestamp: now }
+              sends.add(channelOf(id), textOf(id), send)
+              last.set(id, send)
+            }
+            sends.flush()
+          }
+          database.exec(step.commits ? 'COMMIT' : 'ROLLBACK')
+          if (!step.commits) {
+            sends.discard()
+            last = before
+          }
+        }
+        for (const [id, send] of last) {
+          const found = sends.find(channelOf(id), textOf(id)) ?? kept.get(channelOf(id), textOf(id))
+          if (found ?? isHeld(id, send, now)) expect(found).toMatchObject(send)
+        }
+      }
+      // After two more minutes only the ids that are kept longer remain.
+      now += 2 * DEDUPLICATION_MS
+      while (sends.deleteOld(now, 4, '[2]'));
+      sends.deleteOld(now, 4, '[2]')
+      expect(database.prepare('SELECT count(*) FROM recent_sends').pluck().get()).toBe(0)
+    }),
+    SEED,
+  )
+  database.close()
+}, 120_000)
+
+function insertChannel(database: Database.Database, id: number): void {
+  const columns = database
+    .prepare<[], { name: string; notnull: number }>("SELECT * FROM pragma_table_info('channels')")
+    .all()
+  const values = columns.map(({ name, notnull }) =>
+    name === 'id' ? id : name === 'type' ? 'queues' : notnull ? id : null,
+  )
+  database.prepare(`INSERT INTO channels VALUES (${values.map(() => '?').join(', ')})`).run(...values)
+}
