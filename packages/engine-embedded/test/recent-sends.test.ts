@@ -9,7 +9,7 @@ import { RecentSends } from '../src/writer/recent-sends.ts'
 import { RowIndex } from '../src/writer/row-index.ts'
 import { Folder } from './support/store.ts'
 
-const SEED = { seed: 7, numRuns: 300 }
+const SEED = { seed: 7, numRuns: 150 }
 
 test('row index - finds each live row by its id like a map, also if many ids share a hash', () => {
   const step = fc.record({
