@@ -1,4 +1,5 @@
 import type { TraceContext } from './cloud-event.ts'
+import type { SendBatches } from './send-batches.ts'
 import type { Transport } from './transport.ts'
 
 /** A long-running part of a client, which ends with the client. */
@@ -14,8 +15,8 @@ export interface ClientContext {
   /** The `type` of events that this client sends. */
   readonly type: string
   readonly silenceMs: number
-  /** The time for which a send to a queue or a store is repeated, in ms. */
-  readonly retryForMs: number
+  /** The sends to queues and events stores. */
+  readonly sends: SendBatches
   readonly onError: ErrorListener
   readonly runInTrace: RunInTrace
   /** Aborts when the client is closed. */

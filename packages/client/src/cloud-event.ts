@@ -45,33 +45,25 @@ export interface EventAttributes {
   readonly contentType?: string | undefined
 }
 
-/** Content in the forms of the surfaces. */
-export interface Content {
-  readonly contentType: string
-  /** The content as text; `undefined` for bytes. */
-  readonly text: string | undefined
-  /** The members of the JSON form of a CloudEvent. */
-  readonly members: Readonly<Record<string, unknown>>
-}
-
 const JSON_TYPE = /^[^/;]+\/(?:[^;]+\+)?json\s*(?:;|$)/i
 const TEXT_TYPE = /^text\//i
+
+/** The members of the JSON form of a CloudEvent for its data. */
+type Content = Readonly<Record<string, unknown>>
 
 /** Returns the content of data: bytes and strings unchanged, anything else as JSON. */
 export function contentOf(data: unknown, contentType: string | undefined): Content {
   if (data instanceof Uint8Array) {
-    const type = contentType ?? 'application/octet-stream'
-    return { contentType: type, text: undefined, members: { datacontenttype: type, data_base64: toBase64(data) } }
+    return { datacontenttype: contentType ?? 'application/octet-stream', data_base64: toBase64(data) }
   }
-  const isText = typeof data === 'string' && !(contentType !== undefined && JSON_TYPE.test(contentType))
-  const type = contentType ?? (isText ? 'text/plain' : 'application/json')
-  const text = isText ? data : (JSON.stringify(data) ?? '')
-  return { contentType: type, text, members: { datacontenttype: type, data } }
+  const type = contentType ?? (typeof data === 'string' ? 'text/plain' : 'application/json')
+  const isText = typeof data === 'string' || JSON_TYPE.test(type)
+  return { datacontenttype: type, data: isText ? data : JSON.stringify(data) }
 }
 
 /** Returns the CloudEvent of data in its JSON form. */
-export function eventText({ id, source, type, channel }: EventAttributes, { members }: Content): string {
-  return JSON.stringify({ specversion: '1.0', id, source, type, subject: channel, ...members })
+export function eventText({ id, source, type, channel }: EventAttributes, content: Content): string {
+  return JSON.stringify({ specversion: '1.0', id, source, type, subject: channel, ...content })
 }
 
 /** Attributes that are members of a {@link Message}. */

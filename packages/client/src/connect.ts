@@ -9,6 +9,7 @@ import type { RequestOptions } from './requests.ts'
 import { sendCommand, sendQuery } from './requests.ts'
 import type { AnswerHandler, AnswerOptions, RequestKind } from './responder.ts'
 import { answerRequests } from './responder.ts'
+import { SendBatches } from './send-batches.ts'
 import { Store } from './store.ts'
 import type { Subscription } from './subscription.ts'
 import type { Duration } from './time.ts'
@@ -30,6 +31,11 @@ export interface ConnectOptions {
    * a repeat for two minutes. @default '30s'
    */
   readonly retryFor?: Duration | undefined
+  /**
+   * `true` sends messages to a queue or a store in one request if they are sent within a millisecond. Each has its own
+   * result. `false` sends each alone. @default true
+   */
+  readonly batch?: boolean | undefined
   /** The number of repeats of other calls, 0 or more. Workers and subscriptions are not limited. @default 4 */
   readonly retries?: number | undefined
   /** The longest time of one attempt, in addition to the time that the call itself waits. @default '30s' */
@@ -96,7 +102,15 @@ const MAX_RETRY_FOR_MS = 90_000
  * @throws SignalboxError ARGUMENT_INVALID
  */
 export function connect(url: string, options: ConnectOptions = {}): Signalbox {
-  const { retries = 4, retryFor = '30s', timeout = '30s', silence = '75s', signal, fetch: ownFetch } = options
+  const {
+    retries = 4,
+    retryFor = '30s',
+    timeout = '30s',
+    silence = '75s',
+    signal,
+    fetch: ownFetch,
+    batch = true,
+  } = options
   if (!Number.isInteger(retries) || retries < 0) {
     throw argumentError('retries', retries, 'a whole number of at least 0')
   }
@@ -104,20 +118,21 @@ export function connect(url: string, options: ConnectOptions = {}): Signalbox {
   const retryForMs = milliseconds('retryFor', retryFor)
   if (retryForMs > MAX_RETRY_FOR_MS) throw argumentError('retryFor', retryFor, '0 to 90 seconds')
   const closing = new AbortController()
+  const transport = new Transport({
+    url,
+    token: options.token,
+    traceHeaders: options.traceHeaders,
+    retries,
+    timeoutMs: milliseconds('timeout', timeout),
+    // Browsers refuse `fetch` as a method of another object.
+    fetch: ownFetch ?? ((address, init) => globalThis.fetch(address, init)),
+  })
   const context: ClientContext = {
-    transport: new Transport({
-      url,
-      token: options.token,
-      traceHeaders: options.traceHeaders,
-      retries,
-      timeoutMs: milliseconds('timeout', timeout),
-      // Browsers refuse `fetch` as a method of another object.
-      fetch: ownFetch ?? ((address, init) => globalThis.fetch(address, init)),
-    }),
+    transport,
     source: options.source ?? '/signalbox/client',
     type: options.type ?? 'signalbox.data',
     silenceMs: milliseconds('silence', silence),
-    retryForMs,
+    sends: new SendBatches({ transport, batch, retryForMs, signal: closing.signal }),
     onError: options.onError ?? reportError,
     runInTrace: options.runInTrace ?? ((_headers, run) => run()),
     signal: closing.signal,

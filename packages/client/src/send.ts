@@ -1,8 +1,6 @@
 import type { ClientContext } from './client-context.ts'
-import { callSignal } from './client-context.ts'
 import { contentOf, eventText, isObject } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
-import { callCe, callTool } from './http-calls.ts'
 import type { Call } from './transport.ts'
 
 /** Options of every message that is sent. */
@@ -31,53 +29,26 @@ export interface Stored {
 /** A store of messages: where {@link storeMessage} sends to. */
 export interface StoreTarget {
   readonly channel: string
-  readonly tool: 'queue_send' | 'events_store_publish'
   readonly path: '/ce/queue/send' | '/ce/send/event-store'
-  /** Settings of the message, with the same names on both surfaces. */
+  /** Settings of the message. */
   readonly settings: Readonly<Record<string, string | number | undefined>>
 }
 
 /**
- * Stores a message; repeats it for the time of the option `retryFor`. Text and JSON go to `/mcp`: the tag `message_id`, which makes a repeat safe, exists there only.
- * Bytes go to `/ce`, and are repeated only if the server has certainly not processed them.
+ * Stores a message, in one request with others that are sent to the channel at about the same time. Repeated for the
+ * time of the option `retryFor`: the server recognizes a repeated message by its source and id.
  */
 export async function storeMessage(
   context: ClientContext,
-  { channel, tool, path, settings }: StoreTarget,
+  { channel, path, settings }: StoreTarget,
   data: unknown,
   options: MessageOptions,
 ): Promise<Stored> {
   const { id = crypto.randomUUID(), type = context.type } = options
-  const { source, retryForMs } = context
-  const signal = callSignal(context, options.signal)
-  const content = contentOf(data, options.contentType)
-  if (content.text === undefined) {
-    const body = eventText({ id, source, type, channel }, content)
-    const call = eventCall(path, body, { ...settings }, signal)
-    const { data: answer } = await callCe(context.transport, { ...call, retryForMs })
-    const [first] = isObject(answer) && Array.isArray(answer['events']) ? answer['events'] : []
-    return stored(id, first)
-  }
-  const tags = {
-    message_id: id,
-    ce_specversion: '1.0',
-    ce_id: id,
-    ce_source: source,
-    ce_type: type,
-    ce_subject: channel,
-    ce_datacontenttype: content.contentType,
-  }
-  const result = await callTool(context.transport, {
-    tool,
-    arguments: { channel, body: content.text, tags, ...settings },
-    repeatable: true,
-    retryForMs,
-    signal,
-  })
-  return stored(id, result)
-}
-
-function stored(id: string, result: unknown): Stored {
+  const { signal } = options
+  signal?.throwIfAborted()
+  const event = eventText({ id, source: context.source, type, channel }, contentOf(data, options.contentType))
+  const result = await context.sends.store({ channel, path, settings }, event, signal)
   if (!isObject(result) || typeof result['sequence'] !== 'number') {
     throw new SignalboxError('RESPONSE_INVALID', 'the answer to a send has no sequence; check the URL of the server')
   }

@@ -53,7 +53,7 @@ export class Store<Output = unknown, Input = Output> {
   /** Appends an event durably. Repeated by the client until the server has certainly stored it once. */
   async append(data: Input, options: MessageOptions = {}): Promise<Stored> {
     await this.#channel.check(data)
-    const target = { channel: this.#channel.name, tool: 'events_store_publish', path: '/ce/send/event-store' } as const
+    const target = { channel: this.#channel.name, path: '/ce/send/event-store' } as const
     return storeMessage(this.#channel.context, { ...target, settings: {} }, data, options)
   }
 

@@ -55,7 +55,6 @@ export class Queue<Output = unknown, Input = Output> {
     await this.#channel.check(data)
     const target = {
       channel: this.#channel.name,
-      tool: 'queue_send',
       path: '/ce/queue/send',
       settings: {
         delay_seconds: wholeSeconds('delay', delay, 0, MAX_SECONDS),
