@@ -31,6 +31,10 @@ async function main(): Promise<number> {
     {
       only: list('ROW,…', `only these rows: ${ROWS.map(({ id }) => id).join(', ')}`),
       rounds: number('N', 'rounds of each alternative (default 5; 3 with --quick)'),
+      settle: number(
+        'SECONDS',
+        'unmeasured rounds before the first; after 130 s of ce-send and message-id, expired ids are deleted in the rounds',
+      ),
       quick: flag('short rounds and a small backlog: checks that it works; the values mean nothing'),
       against: text('COMMIT', 'measures that commit too, interleaved with the working tree'),
       profile: flag(
@@ -52,6 +56,7 @@ async function main(): Promise<number> {
     subjects,
     rounds,
     roundMs: quick ? 500 : 2000,
+    settleMs: (values.settle ?? 0) * 1000,
     warmUpMs: quick ? 500 : 3000,
     quick,
     core: pinLoad()?.measured,

@@ -33,6 +33,8 @@ export interface BenchContext {
   /** Duration of the load on one alternative in one round. */
   readonly roundMs: number
   readonly warmUpMs: number
+  /** The time of unmeasured rounds before the first one of {@link compare}. @default 0 */
+  readonly settleMs: number
   /** True for short and small runs, which check only that the row works. */
   readonly quick: boolean
   /** The core of the measured processes; `undefined` if processes cannot be pinned. */
@@ -76,10 +78,12 @@ type Rounds<Figures> = readonly Figures[]
 export async function interleave<Figures>(
   rounds: number,
   alternatives: readonly Run<Figures>[],
+  settleMs = 0,
 ): Promise<readonly Rounds<Figures>[]> {
   const results: Figures[][] = alternatives.map(() => [])
+  const order = [...alternatives.entries()]
+  for (const begin = performance.now(); performance.now() < begin + settleMs;) for (const [, run] of order) await run()
   for (let round = 0; round < rounds; round++) {
-    const order = [...alternatives.entries()]
     for (const [index, run] of round % 2 === 0 ? order : order.toReversed()) results[index]?.push(await run())
   }
   return results
@@ -106,7 +110,7 @@ export async function compare<Figures>(
   const common = (await yardsticks?.(stack)) ?? []
   const own: (readonly Run<Figures>[])[] = []
   for (const subject of context.subjects) own.push(await open(subject, stack))
-  const measured = [...(await interleave(context.rounds, [...common, ...own.flat()]))]
+  const measured = [...(await interleave(context.rounds, [...common, ...own.flat()], context.settleMs))]
   const beside = measured.splice(0, common.length)
   const measures: Measure[] = []
   for (const [i, { label: subject }] of context.subjects.entries()) {

@@ -6,7 +6,7 @@ import { mcpProbes, mcpRevisions } from './mcp.ts'
 import { natsHops, natsSend } from './nats.ts'
 import { consoleRow as console, monitor } from './operators.ts'
 import { channelSettings, depthRow as depth, enqueue, receiveAck } from './queues.ts'
-import { ceSend, queueSend, toolCallRow as toolCall } from './requests.ts'
+import { ceSend, clientSend, messageId, queueSend, toolCallRow as toolCall } from './requests.ts'
 import { coldStart, loopDelay, metrics } from './server.ts'
 import { fanOut, fanOutSse, idleStreams } from './streams.ts'
 import { telemetry } from './telemetry.ts'
@@ -19,6 +19,8 @@ export const ROWS: readonly Row[] = [
   mcpProbes,
   queueSend,
   ceSend,
+  messageId,
+  clientSend,
   enqueue,
   receiveAck,
   channelSettings,
