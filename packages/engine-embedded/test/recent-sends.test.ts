@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 
 import { SCHEMA } from '../src/store/schema.ts'
+import { ChannelTable } from '../src/writer/channel-table.ts'
 import type { FirstSend } from '../src/writer/recent-sends.ts'
 import { RecentSends } from '../src/writer/recent-sends.ts'
 import { RowIndex } from '../src/writer/row-index.ts'
@@ -80,7 +81,8 @@ test('C5 - recent sends - each id that is to be recognized is found, over rollba
   const database = new Database(folder.file('ids.db'))
   database.pragma('synchronous = OFF')
   database.exec(SCHEMA)
-  for (const id of [1, 2]) insertChannel(database, id)
+  const channels = new ChannelTable(database)
+  expect(['one', 'two'].map((name) => channels.editOrCreate('queues', name).id)).toEqual([1, 2])
   // Few hashes, so that most ids share one.
   const open = (): RecentSends => {
     const sends = new RecentSends(database, (channel, id) => (id.length + channel) % 3)
@@ -135,13 +137,3 @@ test('C5 - recent sends - each id that is to be recognized is found, over rollba
   )
   database.close()
 }, 120_000)
-
-function insertChannel(database: Database.Database, id: number): void {
-  const columns = database
-    .prepare<[], { name: string; notnull: number }>("SELECT * FROM pragma_table_info('channels')")
-    .all()
-  const values = columns.map(({ name, notnull }) =>
-    name === 'id' ? id : name === 'type' ? 'queues' : notnull ? id : null,
-  )
-  database.prepare(`INSERT INTO channels VALUES (${values.map(() => '?').join(', ')})`).run(...values)
-}

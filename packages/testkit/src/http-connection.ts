@@ -50,6 +50,11 @@ export class KeepAliveConnection {
     })
   }
 
+  /** `false` if the connection has failed, or the server has closed it. */
+  get isOpen(): boolean {
+    return this.#failure === undefined
+  }
+
   request(bytes: Buffer): Promise<HttpAnswer> {
     return new Promise((resolve, reject) => {
       if (this.#failure !== undefined) {
@@ -124,10 +129,12 @@ export interface LoadResult {
  * not a success throws: a benchmark of errors is worthless.
  */
 export class ClosedLoop {
-  readonly #connections: readonly KeepAliveConnection[]
+  readonly #url: string
+  #connections: readonly KeepAliveConnection[]
   readonly #request: () => Buffer
 
-  private constructor(connections: readonly KeepAliveConnection[], request: () => Buffer) {
+  private constructor(url: string, connections: readonly KeepAliveConnection[], request: () => Buffer) {
+    this.#url = url
     this.#connections = connections
     this.#request = request
   }
@@ -136,10 +143,14 @@ export class ClosedLoop {
   static async open(url: string, request: Buffer | (() => Buffer), connections = 64): Promise<ClosedLoop> {
     const next = typeof request === 'function' ? request : () => request
     const open = Array.from({ length: connections }, () => KeepAliveConnection.open(url))
-    return new ClosedLoop(await Promise.all(open), next)
+    return new ClosedLoop(url, await Promise.all(open), next)
   }
 
   async run(durationMs: number): Promise<LoadResult> {
+    // The server closes connections that were idle while other alternatives ran.
+    this.#connections = await Promise.all(
+      this.#connections.map((each) => (each.isOpen ? each : KeepAliveConnection.open(this.#url))),
+    )
     const begin = performance.now()
     const end = begin + durationMs
     let requests = 0

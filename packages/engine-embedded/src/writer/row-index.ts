@@ -84,8 +84,8 @@ export class RowIndex {
 }
 
 /**
- * Returns a hash of 53 bits for an id of a channel. Its seed is random, so that nobody can choose ids with the same
- * hash.
+ * Returns a hash of 53 bits for an id of a channel. Its seed is random, so that no sender can choose ids with the
+ * same hash.
  */
 export function randomHash(): (channel: number, id: string) => number {
   const [seedA = 0, seedB = 0] = crypto.getRandomValues(new Uint32Array(2))
