@@ -116,11 +116,11 @@ test('C5 - recent sends - each id that is to be recognized is found, over rollba
             }
             if (step.commits) sends.flush()
           }
-          database.exec(step.commits ? 'COMMIT' : 'ROLLBACK')
           if (!step.commits) {
             sends.discard()
             last = before
           }
+          database.exec(step.commits ? 'COMMIT' : 'ROLLBACK')
         }
         for (const [id, send] of last) {
           const found = sends.find(channelOf(id), textOf(id)) ?? kept.get(channelOf(id), textOf(id))
@@ -137,3 +137,21 @@ test('C5 - recent sends - each id that is to be recognized is found, over rollba
   )
   database.close()
 }, 120_000)
+
+test('C5 - recent sends - the table of an older store is made again if its transaction is rolled back', async () => {
+  await using folder = await Folder.make()
+  const database = new Database(folder.file('ids.db'))
+  database.exec(`${SCHEMA} DROP TABLE recent_sends`)
+  const sends = new RecentSends(database)
+  expect(sends.load()).toBe(0)
+  const send = { sequence: 1, id: 'm1', timestamp: START }
+  for (const end of ['ROLLBACK', 'COMMIT']) {
+    database.exec('BEGIN')
+    sends.add(1, 'a', send)
+    sends.flush()
+    if (end === 'ROLLBACK') sends.discard()
+    database.exec(end)
+    expect(sends.find(1, 'a')?.id).toBe(end === 'COMMIT' ? 'm1' : undefined)
+  }
+  database.close()
+})

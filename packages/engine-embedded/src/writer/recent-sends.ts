@@ -67,8 +67,8 @@ export class RecentSends {
 
   /** Builds the index from the rows; returns the highest id of their channels. */
   load(): number {
-    if (!this.#hasTable.get()) return 0
-    const statements = (this.#statements ??= prepare(this.#database))
+    const statements = this.#existing()
+    if (!statements) return 0
     this.#next = (statements.last.get()?.key ?? 0) + 1
     let highest = 0
     this.#index.deleteBelow(statements.first.get()?.key ?? this.#next, 0)
@@ -99,7 +99,7 @@ export class RecentSends {
 
   #read(row: number): RecentSend | undefined {
     const added = row - this.#next + this.#added.length
-    return added >= 0 ? this.#added[added] : this.#statements?.row.get(row)
+    return added >= 0 ? this.#added[added] : this.#existing()?.row.get(row)
   }
 
   add(channel: number, deduplicationId: string, { sequence, id, timestamp }: FirstSend): void {
@@ -127,6 +127,12 @@ export class RecentSends {
     return (this.#statements ??= prepare(this.#database))
   }
 
+  /** Returns the statements; undefined if the store has no such table. */
+  #existing(): ReturnType<typeof prepare> | undefined {
+    if (!this.#statements && this.#hasTable.get()) this.#statements = prepare(this.#database)
+    return this.#statements
+  }
+
   /** Writes the collected rows. Call it before the commit. */
   flush(): void {
     if (this.#added.length === 0) return
@@ -134,11 +140,10 @@ export class RecentSends {
     this.#statements?.batch.flush()
   }
 
-  /** Drops the collected rows after a rollback, which may have removed the table too. */
+  /** Drops the collected rows, and the statements: a rollback may remove the table too. */
   discard(): void {
     this.#added = []
-    this.#statements?.batch.discard()
-    if (this.#statements && !this.#hasTable.get()) this.#statements = undefined
+    this.#statements = undefined
     this.#deletedBelow = this.#index.first
   }
 
@@ -154,8 +159,9 @@ export class RecentSends {
     while (this.#marks.length > 1 && (this.#marks[1]?.row ?? 0) <= first) this.#marks.shift()
     const end = this.#marks.find((mark) => !isOver(mark))?.row ?? this.#next
     const below = Math.min(end, first + limit)
-    if (below <= first || !this.#statements) return false
-    const { move, deleteBelow } = this.#statements
+    const statements = below > first ? this.#existing() : undefined
+    if (!statements) return false
+    const { move, deleteBelow } = statements
     if (longer !== '[]' || this.#lastKept >= first) move.run(below, longer, now)
     deleteBelow.run(below)
     this.#deletedBelow = below
