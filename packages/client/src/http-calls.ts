@@ -23,6 +23,19 @@ export async function callCe(transport: Transport, call: Call): Promise<CeAnswer
   return { data, message: asString(message) ?? '', rejected: is_error === true }
 }
 
+/** Returns the call that sends one event in its JSON form. */
+export function eventCall(path: string, body: string, query: Call['query'], signal: AbortSignal): Call {
+  return {
+    method: 'POST',
+    path,
+    headers: { 'Content-Type': 'application/cloudevents+json' },
+    body,
+    repeatable: false,
+    signal,
+    query,
+  }
+}
+
 /** Returns the error of an answer of `/ce`. */
 export function ceFailure(answer: Answer): SignalboxError {
   const body = parsed(answer.text)

@@ -3,8 +3,8 @@ import { NO_TRACE } from './client-context.ts'
 import type { Message } from './cloud-event.ts'
 import { contentOf, eventText, messageOf, objectOf, parsed, asString } from './cloud-event.ts'
 import { argumentError, Reject } from './errors.ts'
-import { callCe } from './http-calls.ts'
-import { eventCall } from './send.ts'
+import { callCe, eventCall } from './http-calls.ts'
+
 import type { SubscribeOptions, Subscription } from './subscription.ts'
 import { isFinal, subscribe } from './subscription.ts'
 

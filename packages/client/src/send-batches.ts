@@ -1,8 +1,6 @@
 import { isObject } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
-import { callCe } from './http-calls.ts'
-import type { StoreTarget } from './send.ts'
-import { eventCall } from './send.ts'
+import { callCe, eventCall } from './http-calls.ts'
 import type { Transport } from './transport.ts'
 
 /** The most messages of one request. */
@@ -11,6 +9,14 @@ const MAX_EVENTS = 64
 const MAX_CHARACTERS = 256 * 1024
 /** The longest time that a message waits for others, in ms. */
 const GATHER_MS = 1
+
+/** A store of messages: where messages are sent to. */
+export interface StoreTarget {
+  readonly channel: string
+  readonly path: '/ce/queue/send' | '/ce/send/event-store'
+  /** Settings of the message. */
+  readonly settings: Readonly<Record<string, string | number | undefined>>
+}
 
 interface SendOptions {
   readonly transport: Transport

@@ -1,7 +1,7 @@
 import type { ClientContext } from './client-context.ts'
 import { contentOf, eventText, isObject } from './cloud-event.ts'
 import { SignalboxError } from './errors.ts'
-import type { Call } from './transport.ts'
+import type { StoreTarget } from './send-batches.ts'
 
 /** Options of every message that is sent. */
 export interface MessageOptions {
@@ -26,14 +26,6 @@ export interface Stored {
   readonly duplicate: boolean
 }
 
-/** A store of messages: where {@link storeMessage} sends to. */
-export interface StoreTarget {
-  readonly channel: string
-  readonly path: '/ce/queue/send' | '/ce/send/event-store'
-  /** Settings of the message. */
-  readonly settings: Readonly<Record<string, string | number | undefined>>
-}
-
 /**
  * Stores a message, in one request with others that are sent to the channel at about the same time. Repeated for the
  * time of the option `retryFor`: the server recognizes a repeated message by its source and id.
@@ -53,17 +45,4 @@ export async function storeMessage(
     throw new SignalboxError('RESPONSE_INVALID', 'the answer to a send has no sequence; check the URL of the server')
   }
   return { id, sequence: result['sequence'], duplicate: result['duplicate'] === true }
-}
-
-/** Returns the call that sends one event in its JSON form. */
-export function eventCall(path: string, body: string, query: Call['query'], signal: AbortSignal): Call {
-  return {
-    method: 'POST',
-    path,
-    headers: { 'Content-Type': 'application/cloudevents+json' },
-    body,
-    repeatable: false,
-    signal,
-    query,
-  }
 }

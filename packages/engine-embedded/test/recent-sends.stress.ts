@@ -9,12 +9,13 @@ import { Folder } from './support/store.ts'
 
 const IDS = 1_000_000
 
+const idOf = (n: number): string => `client-7 5f0c9ad2-6c1e-4a4e-9d11-${String(n).padStart(12, '0')}`
+
 test('recent sends - a million ids need 34 MB, and are read again when the store is opened', async () => {
   await using folder = await Folder.make()
   const database = new Database(folder.file('ids.db'))
   database.pragma('page_size = 8192')
   database.exec(SCHEMA)
-  const idOf = (n: number): string => `client-7 5f0c9ad2-6c1e-4a4e-9d11-${String(n).padStart(12, '0')}`
   const sends = new RecentSends(database)
   const add = (n: number): void => {
     const id = idOf(n).slice(9)
@@ -37,9 +38,8 @@ test('recent sends - a million ids need 34 MB, and are read again when the store
   const loaded = performance.now() - began
   for (let n = 0; n < IDS; n += 997) expect(again.find(1, idOf(n))?.sequence).toBe(n + 1)
   expect(again.find(2, idOf(0))).toBeUndefined()
-  const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(0)
   console.log(
-    `${IDS} ids: index ${mib(again.indexBytes)} MiB, read in ${loaded.toFixed(0)} ms, slowest add ${longest.toFixed(0)} ms`,
+    `${IDS} ids: index ${again.indexBytes / 2 ** 20} MiB, read in ${loaded.toFixed(0)} ms, slowest add ${longest.toFixed(0)} ms`,
   )
   expect(again.indexBytes).toBeLessThanOrEqual(64 * 2 ** 20)
   database.close()

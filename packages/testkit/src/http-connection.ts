@@ -149,7 +149,7 @@ export class ClosedLoop {
   async run(durationMs: number): Promise<LoadResult> {
     // The server closes connections that were idle while other alternatives ran.
     this.#connections = await Promise.all(
-      this.#connections.map((each) => (each.isOpen ? each : KeepAliveConnection.open(this.#url))),
+      this.#connections.map(async (each) => (each.isOpen ? each : KeepAliveConnection.open(this.#url))),
     )
     const begin = performance.now()
     const end = begin + durationMs
