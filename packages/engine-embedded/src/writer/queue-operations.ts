@@ -163,7 +163,7 @@ export class QueueOperations {
   /** Stores messages. @throws RefusedError QUEUE_FULL */
   send({ channel: name, now, messages }: SendOperation): SendOperationResult {
     const existing = this.#channels.get('queues', name)
-    const [message] = messages
+    const message = messages[0]
     if (!message || messages.length > 1) return this.#sendMany(name, existing, messages, now)
     const first = existing && this.#firstOf(existing, message, now)
     if (first) return { kind: 'send', channelId: existing.id, sequences: [first.sequence], duplicates: [first.id] }

@@ -50,8 +50,13 @@ export class QueueRows {
 
   insert(channelId: number, sequence: number, row: QueueRow): void {
     if (this.#groups.has(channelId)) this.#groups.add(channelId, sequence, row.tags)
-    if (isPlain(row)) this.#plainRows.add(channelId, sequence, row.id, row.clientId, row.timestamp, row.size, row.body)
-    else this.#rows.add(channelId, sequence, ...queueValues(row))
+    if (isPlain(row)) {
+      this.#plainRows.values.push(channelId, sequence, row.id, row.clientId, row.timestamp, row.size, row.body)
+      this.#plainRows.added()
+    } else {
+      this.#rows.values.push(channelId, sequence, ...queueValues(row))
+      this.#rows.added()
+    }
   }
 
   /** Deletes a row immediately and updates its channel's counters; returns false if there is none. */

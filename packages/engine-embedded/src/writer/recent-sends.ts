@@ -108,7 +108,8 @@ export class RecentSends {
     this.#note(row, channel, deduplicationId, timestamp)
     this.#next++
     this.#added.push({ channel, deduplicationId, sequence, id, timestamp })
-    if (batch.add(row, channel, deduplicationId, sequence, id, timestamp)) this.#added = []
+    batch.values.push(row, channel, deduplicationId, sequence, id, timestamp)
+    if (batch.added()) this.#added = []
   }
 
   #note(row: number, channel: number, id: string, timestamp: number): void {

@@ -10,8 +10,8 @@ export class RowBatch {
   readonly #insertOne
   readonly #insertSeveral
   readonly #width: number
-  /** The values of the collected rows, concatenated. */
-  #values: Value[] = []
+  /** The values of the collected rows, concatenated. Push those of a row, and call {@link added}. */
+  values: Value[] = []
 
   /** @param parameters The SQL for the values of one row, with `width` parameters */
   constructor(
@@ -32,26 +32,25 @@ export class RowBatch {
     this.#width = width
   }
 
-  /** Collects a row; returns `true` if all collected rows were inserted. */
-  add(...row: readonly Value[]): boolean {
-    this.#values.push(...row)
-    if (this.#values.length < ROWS * this.#width) return false
-    const values = this.#values
-    this.#values = []
+  /** Returns `true` if all collected rows were inserted. */
+  added(): boolean {
+    if (this.values.length < ROWS * this.#width) return false
+    const values = this.values
+    this.values = []
     this.#insertSeveral.run(...values)
     return true
   }
 
   /** Inserts the collected rows. Call it before any read of them and before the commit. */
   flush(): void {
-    const values = this.#values
+    const values = this.values
     if (values.length === 0) return
-    this.#values = []
+    this.values = []
     for (let at = 0; at < values.length; at += this.#width) this.#insertOne.run(...values.slice(at, at + this.#width))
   }
 
   /** Drops the collected rows after a rollback. */
   discard(): void {
-    this.#values = []
+    this.values = []
   }
 }
