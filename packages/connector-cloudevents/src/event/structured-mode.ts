@@ -94,6 +94,8 @@ const ARRAY_START = /^[\t\n\r ]*\[/
 
 /** Returns `true` if a text is these elements in brackets, with commas between them. */
 function isArrayOf(elements: readonly string[], text: string): boolean {
+  // Without blanks, as most clients write it, one comparison of the text is enough.
+  if (text === `[${elements.join(',')}]`) return true
   const gap = /[\t\n\r ]*([[\],]?)[\t\n\r ]*/y
   const mark = (): string | undefined => gap.exec(text)?.[1]
   if (mark() !== '[') return false
