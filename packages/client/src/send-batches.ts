@@ -53,7 +53,9 @@ export class SendBatches {
 
   /** Returns the server's result for the message. @throws SignalboxError, or the reason of a signal */
   store(target: StoreTarget, event: string, signal: AbortSignal | undefined): Promise<unknown> {
-    const key = this.#options.batch ? JSON.stringify(target) : crypto.randomUUID()
+    const { batch, transport } = this.#options
+    // A request belongs to one trace.
+    const key = batch ? JSON.stringify([target, transport.trace]) : crypto.randomUUID()
     let lane = this.#lanes.get(key)
     if (lane === undefined) {
       lane = new Lane(this.#options, target, () => this.#lanes.delete(key))

@@ -115,11 +115,16 @@ export class Transport {
     }
   }
 
+  /** The trace that requests belong to at the moment, by its headers. */
+  get trace(): Readonly<Record<string, string>> | undefined {
+    return this.#options.traceHeaders?.()
+  }
+
   async #fetch(call: Call, signal: AbortSignal): Promise<Response> {
-    const { fetch, token, traceHeaders } = this.#options
+    const { fetch, token } = this.#options
     const bearer = typeof token === 'function' ? await token() : token
     signal.throwIfAborted()
-    const given = { ...traceHeaders?.(), ...call.headers }
+    const given = { ...this.trace, ...call.headers }
     const headers = bearer === undefined ? given : { ...given, Authorization: `Bearer ${bearer}` }
     return fetch(`${this.#base}${call.path}${queryText(call.query)}`, {
       method: call.method,

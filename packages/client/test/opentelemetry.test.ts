@@ -78,11 +78,19 @@ test('opentelemetry - a request carries the active context with its baggage, and
   const [traceparent] = await inSpan('sender', () =>
     context.with(propagation.setBaggage(context.active(), baggage), () => queue.send('inside')),
   )
-  const [outside, inside] = sent('/mcp')
+  const [outside, inside] = sent('/ce/queue/send')
   expect(outside?.get('traceparent')).toBeNull()
   expect(inside?.get('traceparent')).toBe(traceparent)
   expect(inside?.get('baggage')).toBe('tenant=acme')
-  expect(inside?.get('content-type')).toBe('application/json')
+  expect(inside?.get('content-type')).toBe('application/cloudevents+json')
+})
+
+test('opentelemetry - messages that are sent at once in two spans are in the traces of their spans', async () => {
+  const { sent, fetch: watching } = watched()
+  const queue = file.client({ fetch: watching }).queue('two-spans')
+  const send = (name: string) => inSpan(name, () => Promise.all([queue.send(`${name} 1`), queue.send(`${name} 2`)]))
+  const [[first], [second]] = await Promise.all([send('first'), send('second')])
+  expect(sent('/ce/queue/send').map((headers) => headers.get('traceparent'))).toEqual([first, second])
 })
 
 test('opentelemetry - a queue worker handles and settles a message in its trace, and polls outside of every trace', async () => {
