@@ -13,7 +13,7 @@ import type { Subject } from './subject.ts'
 import { checkOut, WORKING_TREE, workingCommit } from './subject.ts'
 
 function chosenRows(only: readonly string[] | undefined): readonly Row[] {
-  if (only === undefined) return ROWS
+  if (only === undefined) return ROWS.filter(({ onRequest }) => onRequest !== true)
   return only.map((id) => {
     const row = ROWS.find((other) => other.id === id)
     if (row === undefined) throw new Error(`no row ${id}; there are ${ROWS.map((other) => other.id).join(', ')}`)

@@ -52,6 +52,8 @@ export interface Row {
   readonly id: string
   /** The goal in the words of the budget. */
   readonly title: string
+  /** `true` for a row that runs only if `--only` names it. @default false */
+  readonly onRequest?: boolean
   run(context: BenchContext): Promise<readonly Measure[]>
 }
 

@@ -119,6 +119,14 @@ const FAILED_TOOL = Buffer.from('"isError":true')
 const FAILED_CALL = Buffer.from('"error":{')
 const FAILED_SEND = Buffer.from('"is_error":true')
 
+/** Throws for an answer that is not a success: a benchmark of errors is worthless. */
+export function assertSuccess({ status, body }: HttpAnswer): void {
+  const failed = [FAILED_TOOL, FAILED_CALL, FAILED_SEND].some((text) => body.includes(text))
+  if (failed || status < 200 || status > 299) {
+    throw new Error(`the server answered ${status}: ${body.toString().slice(0, 500)}`)
+  }
+}
+
 export interface LoadResult {
   readonly requests: number
   readonly wallMs: number
@@ -126,7 +134,7 @@ export interface LoadResult {
 
 /**
  * Keep-alive connections that each send a prepared request again as soon as it is answered. An answer that is
- * not a success throws: a benchmark of errors is worthless.
+ * not a success throws.
  */
 export class ClosedLoop {
   readonly #url: string
@@ -156,16 +164,7 @@ export class ClosedLoop {
     let requests = 0
     const send = async (connection: KeepAliveConnection) => {
       while (performance.now() < end) {
-        const { status, body } = await connection.request(this.#request())
-        if (
-          status < 200 ||
-          status > 299 ||
-          body.includes(FAILED_TOOL) ||
-          body.includes(FAILED_CALL) ||
-          body.includes(FAILED_SEND)
-        ) {
-          throw new Error(`the server answered ${status}: ${body.toString().slice(0, 500)}`)
-        }
+        assertSuccess(await connection.request(this.#request()))
         requests++
       }
     }

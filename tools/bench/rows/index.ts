@@ -5,6 +5,7 @@ import { longPoll } from './long-poll.ts'
 import { mcpProbes, mcpRevisions } from './mcp.ts'
 import { natsHops, natsSend } from './nats.ts'
 import { consoleRow as console, monitor } from './operators.ts'
+import { peers } from './peers.ts'
 import { channelSettings, depthRow as depth, enqueue, receiveAck } from './queues.ts'
 import { ceSend, clientSend, messageId, queueSend, toolCallRow as toolCall } from './requests.ts'
 import { coldStart, loopDelay, metrics } from './server.ts'
@@ -43,4 +44,5 @@ export const ROWS: readonly Row[] = [
   natsSend,
   natsHops,
   webhooks,
+  peers,
 ]

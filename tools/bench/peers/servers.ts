@@ -1,0 +1,202 @@
+import { NATS_SERVER, NatsServer, natsServerVersion } from '@signalbox/engine-nats/testing'
+import { freePort } from '@signalbox/testkit/free-port'
+import { cpuMicrosOf, pin } from '@signalbox/testkit/process-cpu'
+import type { ChildProcess } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+
+import { newFolder } from '../processes.ts'
+import type { BenchContext } from '../row.ts'
+
+/** A running broker: the CPU of all its processes, and its port on the loopback interface. */
+export interface Peer extends AsyncDisposable {
+  readonly port: number
+  cpuMicros(): number
+}
+
+const running = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of running) signal(child, 'SIGKILL')
+})
+
+/** Sends a signal to the process and its children, which form a group. */
+function signal({ pid }: ChildProcess, name: NodeJS.Signals): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, name)
+  } catch {
+    // The group has ended.
+  }
+}
+
+interface Command {
+  readonly file: string
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  /** A part of the output by which the server reports that it is ready. */
+  readonly ready: string
+}
+
+/** The longest time that a server needs to start, in ms. */
+const READY_MS = 60_000
+
+/** Starts a server on the measured core; resolves when it is ready. */
+async function start({ core }: BenchContext, { file, args, env, ready }: Command): Promise<ChildProcess> {
+  const [command = file, ...rest] =
+    core === undefined ? [file, ...args] : ['taskset', '-c', String(core), file, ...args]
+  const child = spawn(command, rest, {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  running.add(child)
+  child.once('exit', () => running.delete(child))
+  await new Promise<void>((resolve, reject) => {
+    let output = ''
+    const late = () => reject(new Error(`${file} was not ready after ${READY_MS / 1000} s\n${output}`))
+    const deadline = setTimeout(late, READY_MS).unref()
+    const take = (chunk: Buffer): void => {
+      if (output.length < 65_536) output += chunk.toString()
+      if (!output.includes(ready)) return
+      clearTimeout(deadline)
+      resolve()
+    }
+    child.stdout.on('data', take)
+    child.stderr.on('data', take)
+    child.once('error', reject)
+    child.once('exit', () => reject(new Error(`${file} ended before it was ready\n${output}`)))
+  })
+  return child
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, 'exit')
+  signal(child, 'SIGKILL')
+  await ended
+}
+
+/** Returns the process and all its descendants. */
+function family(pid: number): number[] {
+  const parents = execFileSync('ps', ['-e', '-o', 'pid=,ppid='], { encoding: 'utf8' })
+    .trim()
+    .split('\n')
+    .map((line) => line.trim().split(/ +/).map(Number))
+  const children = (of: number): number[] =>
+    parents.flatMap(([child = 0, parent]) => (parent === of ? [child, ...children(child)] : []))
+  return [pid, ...children(pid)]
+}
+
+function cpuOf(pids: readonly number[]): number {
+  return pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0)
+}
+
+/** A program of the machine with its version. */
+export interface Installed {
+  readonly file: string
+  readonly version: string
+}
+
+/** Returns the Redis server of this machine; `undefined` if none is installed. */
+export function findRedis(): Installed | undefined {
+  const file = '/usr/bin/redis-server'
+  if (!existsSync(file)) return undefined
+  return { file, version: /v=([\d.]+)/.exec(execFileSync(file, ['--version'], { encoding: 'utf8' }))?.[1] ?? '' }
+}
+
+/** Starts Redis, which syncs its log before it answers. It does not rewrite the log meanwhile. */
+export async function startRedis(context: BenchContext, { file }: Installed): Promise<Peer> {
+  const port = await freePort()
+  const settings = {
+    port: String(port),
+    bind: '127.0.0.1',
+    dir: newFolder(context),
+    appendonly: 'yes',
+    appendfsync: 'always',
+    save: '',
+    'auto-aof-rewrite-percentage': '0',
+  }
+  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
+  const child = await start(context, { file, args, ready: 'Ready to accept connections' })
+  const pids = family(child.pid ?? 0)
+  return { port, cpuMicros: () => cpuOf(pids), [Symbol.asyncDispose]: () => stop(child) }
+}
+
+/** The start script below Debian's wrapper, which would change to the user of the installed service. */
+const RABBIT = '/usr/lib/rabbitmq/bin/rabbitmq-server'
+
+/** Returns the RabbitMQ of this machine; `undefined` if none is installed. */
+export function findRabbit(): Installed | undefined {
+  if (!existsSync(RABBIT)) return undefined
+  const args = ['-W', '-f', '${Version}', 'rabbitmq-server']
+  return { file: RABBIT, version: execFileSync('dpkg-query', args, { encoding: 'utf8' }).replace(/-.*/, '') }
+}
+
+/** Starts RabbitMQ and its name server, with folders and ports of its own. */
+export async function startRabbit(context: BenchContext, { file }: Installed): Promise<Peer> {
+  const folder = newFolder(context)
+  const port = await freePort()
+  const names = String(await freePort())
+  const epmd = await start(context, {
+    file: 'epmd',
+    args: ['-d', '-port', names, '-address', '127.0.0.1'],
+    ready: 'epmd running',
+  })
+  const child = await start(context, {
+    file,
+    args: [],
+    env: {
+      HOME: folder,
+      ERL_EPMD_PORT: names,
+      ERL_EPMD_ADDRESS: '127.0.0.1',
+      RABBITMQ_CONF_ENV_FILE: '/dev/null',
+      RABBITMQ_NODENAME: `bench-${process.pid}@localhost`,
+      RABBITMQ_NODE_IP_ADDRESS: '127.0.0.1',
+      RABBITMQ_NODE_PORT: String(port),
+      RABBITMQ_DIST_PORT: String(await freePort()),
+      RABBITMQ_MNESIA_BASE: join(folder, 'mnesia'),
+      RABBITMQ_LOG_BASE: join(folder, 'log'),
+      RABBITMQ_LOGS: '-',
+      RABBITMQ_ENABLED_PLUGINS_FILE: join(folder, 'enabled_plugins'),
+      // Without waiting in a loop for work, which would count as CPU of messages.
+      RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
+        '-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none',
+    },
+    ready: 'Server startup complete',
+  })
+  const pids = [...family(child.pid ?? 0), ...family(epmd.pid ?? 0)]
+  return {
+    port,
+    cpuMicros: () => cpuOf(pids),
+    [Symbol.asyncDispose]: async () => {
+      await stop(child)
+      await stop(epmd)
+    },
+  }
+}
+
+/** Returns the nats-server of this machine; `undefined` if none is installed. */
+export function findNats(): Installed | undefined {
+  return NATS_SERVER === undefined ? undefined : { file: NATS_SERVER, version: natsServerVersion() }
+}
+
+/** Returns whether this nats-server can sync before it acknowledges; the setting came with version 2.10. */
+export function natsSyncs({ version }: Installed): boolean {
+  const [major = 0, minor = 0] = version.split('.').map(Number)
+  return major > 2 || (major === 2 && minor >= 10)
+}
+
+/** Starts nats-server with JetStream. It syncs before each acknowledgement if it can. */
+export async function startNats(context: BenchContext, nats: Installed): Promise<Peer & { readonly url: string }> {
+  const config = natsSyncs(nats) ? 'jetstream { sync_interval: always }' : ''
+  const server = await NatsServer.start({ config })
+  if (context.core !== undefined) pin(server.pid ?? 0, context.core)
+  const pids = family(server.pid ?? 0)
+  return {
+    url: server.url,
+    port: Number(new URL(server.url).port),
+    cpuMicros: () => cpuOf(pids),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  }
+}
