@@ -11,7 +11,7 @@ import { countKeys, isJsonObject, limitText, readJson, repeatedKey, scanLimits }
 import type { MemberBytes } from './check-json.ts'
 import type { JsonObject } from './json.ts'
 import { scanJsonInSteps } from './scan.ts'
-import type { MemberSink } from './scan.ts'
+import type { MemberSink, Scan } from './scan.ts'
 
 /** A message with a method and an id. */
 export interface JsonRpcRequest {
@@ -67,18 +67,6 @@ export interface JsonRpcLimits {
 /** Values that need less memory than this are not counted, in bytes. */
 const FREE_VALUE_BYTES = 65_536
 
-/** A message whose text is within the limits, and whose values are not built yet. */
-export interface ScannedMessage {
-  /** The id's source text; absent if it cannot be read. */
-  readonly id: string | undefined
-  /** The source text of `method`, not checked. */
-  readonly methodText: string | undefined
-  /** The source text of `params`, not checked. */
-  readonly paramsText: string | undefined
-  /** Builds the values, and then checks the message. @throws as {@link parseJsonRpc} */
-  parse(): Steps<JsonRpcMessage>
-}
-
 /**
  * Reads one JSON-RPC 2.0 message from the bytes of a request body or of an agent's response.
  *
@@ -95,30 +83,59 @@ export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Step
   const text = decode(body)
   const bounds = scanLimits({ ...limits, maxKeys: limits.maxKeys ?? 0 })
   const envelope = new JsonRpcEnvelope(text)
-  const { exceeded, keys, valueBytes, freeForm } = yield* scanJsonInSteps(text, bounds, envelope)
+  const scan = yield* scanJsonInSteps(text, bounds, envelope)
+  const { exceeded } = scan
   if (exceeded !== undefined) throw invalid(`the body is ${limitText(exceeded, bounds)}`, envelope.readableId())
-  return {
-    id: envelope.readableId(),
-    methodText: envelope.methodText,
-    paramsText: envelope.paramsText,
-    *parse() {
-      const refusal = valueBytes > FREE_VALUE_BYTES ? limits.budget?.charge(valueBytes) : undefined
-      if (refusal !== undefined) throw new RefusedError(refusal)
-      const value = parseText(text)
-      yield
-      if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
-      if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
-      const message = envelope.message(value)
-      if (limits.uniqueKeys === true && countKeys(value) !== keys) {
-        throw invalid(
-          `the key ${shownText(repeatedKey(text) ?? '')} appears twice in one object`,
-          envelope.readableId(),
-        )
-      }
-      yield
-      if (message.kind !== 'request' || freeForm === undefined) return message
-      return { ...message, freeFormText: text.slice(...freeForm) }
-    },
+  return new ScannedMessage(text, limits, envelope, scan)
+}
+
+/**
+ * A message whose text is within the limits, and whose values are not built yet.
+ *
+ * A class, not an object with a generator as its method: V8 makes a hidden class for each generator function that is
+ * called, in the old generation. There it would keep the text in memory until the next full collection, and every
+ * scavenge would copy it.
+ */
+export class ScannedMessage {
+  /** The id's source text; absent if it cannot be read. */
+  readonly id: string | undefined
+  /** The source text of `method`, not checked. */
+  readonly methodText: string | undefined
+  /** The source text of `params`, not checked. */
+  readonly paramsText: string | undefined
+  readonly #text: string
+  readonly #limits: JsonRpcLimits
+  readonly #envelope: JsonRpcEnvelope
+  readonly #scan: Scan
+
+  constructor(text: string, limits: JsonRpcLimits, envelope: JsonRpcEnvelope, scan: Scan) {
+    this.id = envelope.readableId()
+    this.methodText = envelope.methodText
+    this.paramsText = envelope.paramsText
+    this.#text = text
+    this.#limits = limits
+    this.#envelope = envelope
+    this.#scan = scan
+  }
+
+  /** Builds the values, and then checks the message. @throws as {@link parseJsonRpc} */
+  *parse(): Steps<JsonRpcMessage> {
+    const text = this.#text
+    const { budget, uniqueKeys } = this.#limits
+    const { keys, valueBytes, freeForm } = this.#scan
+    const refusal = valueBytes > FREE_VALUE_BYTES ? budget?.charge(valueBytes) : undefined
+    if (refusal !== undefined) throw new RefusedError(refusal)
+    const value = parseText(text)
+    yield
+    if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
+    if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
+    const message = this.#envelope.message(value)
+    if (uniqueKeys === true && countKeys(value) !== keys) {
+      throw invalid(`the key ${shownText(repeatedKey(text) ?? '')} appears twice in one object`, this.id)
+    }
+    yield
+    if (message.kind !== 'request' || freeForm === undefined) return message
+    return { ...message, freeFormText: text.slice(...freeForm) }
   }
 }
 
