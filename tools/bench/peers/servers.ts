@@ -4,7 +4,7 @@ import { cpuMicrosOf, pin } from '@signalbox/testkit/process-cpu'
 import type { ChildProcess } from 'node:child_process'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { newFolder } from '../processes.ts'
@@ -13,7 +13,7 @@ import type { BenchContext } from '../row.ts'
 /** A running broker: the CPU of all its processes, and its port on the loopback interface. */
 export interface Peer extends AsyncDisposable {
   readonly port: number
-  cpuMicros(): number
+  readonly cpuMicros: () => number
 }
 
 const running = new Set<ChildProcess>()
@@ -43,9 +43,9 @@ const READY_MS = 60_000
 
 /** Starts a server on the measured core; resolves when it is ready. */
 async function start({ core }: BenchContext, { file, args, env, ready }: Command): Promise<ChildProcess> {
-  const [command = file, ...rest] =
-    core === undefined ? [file, ...args] : ['taskset', '-c', String(core), file, ...args]
-  const child = spawn(command, rest, {
+  // Without a core, `env` only runs the server.
+  const pinned = core === undefined ? 'env' : 'taskset'
+  const child = spawn(pinned, [...(core === undefined ? [] : ['-c', String(core)]), file, ...args], {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
@@ -78,14 +78,24 @@ async function stop(child: ChildProcess): Promise<void> {
 }
 
 /** Returns the process and all its descendants. */
-function family(pid: number): number[] {
-  const parents = execFileSync('ps', ['-e', '-o', 'pid=,ppid='], { encoding: 'utf8' })
-    .trim()
-    .split('\n')
-    .map((line) => line.trim().split(/ +/).map(Number))
-  const children = (of: number): number[] =>
-    parents.flatMap(([child = 0, parent]) => (parent === of ? [child, ...children(child)] : []))
-  return [pid, ...children(pid)]
+function family(pid: number): readonly number[] {
+  const found = new Set([pid])
+  // A child may be listed before its parent, so the list is read until it has no further member.
+  for (let before = 0; before < found.size;) {
+    before = found.size
+    for (const name of readdirSync('/proc'))
+      if (/^\d+$/.test(name) && found.has(parentOf(name))) found.add(Number(name))
+  }
+  return [...found]
+}
+
+function parentOf(pid: string): number {
+  try {
+    return Number(/^PPid:\s*(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1])
+  } catch {
+    // The process has ended.
+    return -1
+  }
 }
 
 function cpuOf(pids: readonly number[]): number {
@@ -129,8 +139,8 @@ const RABBIT = '/usr/lib/rabbitmq/bin/rabbitmq-server'
 /** Returns the RabbitMQ of this machine; `undefined` if none is installed. */
 export function findRabbit(): Installed | undefined {
   if (!existsSync(RABBIT)) return undefined
-  const args = ['-W', '-f', '${Version}', 'rabbitmq-server']
-  return { file: RABBIT, version: execFileSync('dpkg-query', args, { encoding: 'utf8' }).replace(/-.*/, '') }
+  const version = /^rabbitmq_server-(.+)$/m.exec(readdirSync('/usr/lib/rabbitmq/lib').join('\n'))?.[1]
+  return { file: RABBIT, version: version ?? '' }
 }
 
 /** Starts RabbitMQ and its name server, with folders and ports of its own. */

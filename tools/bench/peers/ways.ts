@@ -30,11 +30,11 @@ export interface Way {
   readonly name: string
   readonly shapes: readonly Shape[]
   /** The CPU time of all processes of the broker, in microseconds. */
-  cpuMicros(): number
+  readonly cpuMicros: () => number
   /** Opens one sender. */
   open(shape: Shape): Promise<Send>
   /** Removes all messages. */
-  clear: Send
+  readonly clear: Send
 }
 
 const BOTH: readonly Shape[] = ['single', 'batch']

@@ -1,5 +1,5 @@
 import { quantile } from '@signalbox/testkit/figures'
-import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
+import { assertSuccess, KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
 import { toolCall, toolResult } from '@signalbox/testkit/mcp-client'
 
 import { startServer } from '../processes.ts'
@@ -22,31 +22,26 @@ const SENDERS = 16
 type Sent = Map<string, number>
 
 /**
- * Polls until the signal closes its connection. (Racing each answer against one long promise would keep them all
- * alive.)
+ * Repeats a long poll until the signal closes its connection, and passes on the text of each answer. (Racing each answer
+ * against one long promise would keep them all alive.)
  */
-async function poll(url: string, sent: Sent, latencies: number[], end: AbortSignal): Promise<void> {
+export async function poll(
+  url: string,
+  channel: string,
+  end: AbortSignal,
+  received: (text: string) => void,
+): Promise<void> {
   const connection = await KeepAliveConnection.open(url)
   end.addEventListener('abort', () => connection.close())
-  const request = postBytes(
-    url,
-    toolCall('queue_receive', { channel: CHANNEL, max_messages: 1, wait_timeout_seconds: 60 }),
-  )
+  const request = postBytes(url, toolCall('queue_receive', { channel, max_messages: 1, wait_timeout_seconds: 60 }))
   for (;;) {
     const answer = await connection.request(request).catch((error: unknown) => {
       if (!end.aborted) throw error
     })
     if (answer === undefined) return
-    const now = performance.now()
-    const { body } = answer
-    const { isError, text } = toolResult(body.toString())
+    const { isError, text } = toolResult(answer.body.toString())
     if (isError) throw new Error(text)
-    for (const { body: id } of JSON.parse(text) as { body: string }[]) {
-      const at = sent.get(id)
-      if (at === undefined) throw new Error(`a message arrived that was not sent, or arrived twice: ${id}`)
-      sent.delete(id)
-      latencies.push(now - at)
-    }
+    received(text)
   }
 }
 
@@ -55,8 +50,12 @@ interface Pace {
   readonly total: number
 }
 
-/** Sends at a fixed pace, independently of the answers: an open loop. */
-async function sendAtPace(connections: KeepAliveConnection[], url: string, sent: Sent, { perSecond, total }: Pace) {
+/** Sends at a fixed pace, independently of the answers, as long as a connection is idle: an open loop. */
+export async function sendAtPace(
+  connections: readonly KeepAliveConnection[],
+  { perSecond, total }: Pace,
+  next: () => Buffer,
+): Promise<void> {
   const idle = [...connections]
   const answers: Promise<void>[] = []
   const begin = performance.now()
@@ -65,12 +64,9 @@ async function sendAtPace(connections: KeepAliveConnection[], url: string, sent:
     for (; count < due; count++) {
       const connection = idle.pop()
       if (connection === undefined) break
-      const id = `${begin}-${count}`
-      const bytes = postBytes(url, toolCall('queue_send', { channel: CHANNEL, body: id }))
-      sent.set(id, performance.now())
       answers.push(
-        connection.request(bytes).then(({ body }) => {
-          if (toolResult(body.toString()).isError) throw new Error(body.toString())
+        connection.request(next()).then((answer) => {
+          assertSuccess(answer)
           idle.push(connection)
         }),
       )
@@ -87,10 +83,24 @@ async function subjectRun(context: BenchContext, subject: Subject, stack: AsyncD
     const sent: Sent = new Map()
     const latencies: number[] = []
     const end = new AbortController()
-    const polls = Promise.all(Array.from({ length: POLLS }, () => poll(url, sent, latencies, end.signal)))
+    const received = (text: string): void => {
+      const now = performance.now()
+      for (const { body: id } of JSON.parse(text) as { body: string }[]) {
+        const at = sent.get(id)
+        if (at === undefined) throw new Error(`a message arrived that was not sent, or arrived twice: ${id}`)
+        sent.delete(id)
+        latencies.push(now - at)
+      }
+    }
+    const polls = Promise.all(Array.from({ length: POLLS }, () => poll(url, CHANNEL, end.signal, received)))
     const senders = await Promise.all(Array.from({ length: SENDERS }, () => KeepAliveConnection.open(url)))
     const begin = performance.now()
-    await sendAtPace(senders, url, sent, pace)
+    let count = 0
+    await sendAtPace(senders, pace, () => {
+      const id = `${begin}-${count++}`
+      sent.set(id, performance.now())
+      return postBytes(url, toolCall('queue_send', { channel: CHANNEL, body: id }))
+    })
     const seconds = (performance.now() - begin) / 1000
     for (let i = 0; sent.size > 0 && i < 1000; i++) await new Promise((resolve) => setTimeout(resolve, 5))
     end.abort()

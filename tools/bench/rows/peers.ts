@@ -3,7 +3,7 @@ import { markdownTable, median, quantile } from '@signalbox/testkit/figures'
 import type { Send, Shape, Way } from '../peers/ways.ts'
 import { BATCH, openWays } from '../peers/ways.ts'
 import { figure } from '../report.ts'
-import type { BenchContext, Measure, Row } from '../row.ts'
+import type { BenchContext, Measure, Row, Run } from '../row.ts'
 import { interleave, medians } from '../row.ts'
 import { WORKING_TREE } from '../subject.ts'
 
@@ -26,7 +26,7 @@ type Figures = {
 interface Measured {
   readonly name: string
   readonly shape: Shape
-  run(): Promise<Figures>
+  readonly run: Run<Figures>
 }
 
 async function load(senders: readonly Send[], durationMs: number): Promise<{ latencies: number[]; wallMs: number }> {
@@ -98,21 +98,19 @@ interface Result {
   readonly rounds: readonly Figures[]
 }
 
+const COLUMNS = ['CPU µs/message', 'messages/s', 'p50 ms', 'p99 ms'] as const
+
 /** Returns the tables of `docs/performance.md`, the cheapest way first. */
 function tables(results: readonly Result[]): readonly string[] {
-  return Object.entries(LABELS).flatMap(([shape, label]) => {
-    const rows = results.filter((result) => result.shape === shape)
-    const cell = ({ rounds }: Result, name: keyof Figures): number => median(rounds.map((round) => round[name]))
-    const cheapestFirst = rows.toSorted((a, b) => cell(a, 'CPU µs/message') - cell(b, 'CPU µs/message'))
-    return [
-      '',
-      ...markdownTable(
-        [label, 'CPU, µs/message', 'messages/s', 'p50, ms', 'p99, ms'],
-        cheapestFirst.map((result) => [
-          result.name,
-          ...(['CPU µs/message', 'messages/s', 'p50 ms', 'p99 ms'] as const).map((name) => figure(cell(result, name))),
-        ]),
-      ),
-    ]
-  })
+  const lines: string[] = []
+  for (const [shape, label] of Object.entries(LABELS)) {
+    const rows = results
+      .filter((result) => result.shape === shape)
+      .map(({ name, rounds }) => ({ name, values: COLUMNS.map((column) => median(rounds.map((one) => one[column]))) }))
+      .toSorted(({ values: [a = 0] }, { values: [b = 0] }) => a - b)
+    const head = [label, 'CPU, µs/message', 'messages/s', 'p50, ms', 'p99, ms']
+    const cells = rows.map(({ name, values }) => [name].concat(values.map((value) => figure(value))))
+    lines.push('', ...markdownTable(head, cells))
+  }
+  return lines
 }

@@ -3,16 +3,15 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 
-import type { LoopDelay } from '@signalbox/testkit/instrument'
 import { toolCall } from '@signalbox/testkit/mcp-client'
 import { serverScript, startSignalbox } from '@signalbox/testkit/signalbox-server'
 
 import { depth, filledStore } from '../filled-store.ts'
 import { guard } from '../guarded.ts'
 import type { RequestFigures } from '../processes.ts'
-import { newFolder, openLoad, startMetricsHost, startServer, startWorker } from '../processes.ts'
+import { newFolder, openLoad, startMetricsHost, startServer } from '../processes.ts'
 import type { BenchContext, Goal, Row, Run } from '../row.ts'
-import { atMost, compare, inSequence, interleave, medians, ratios } from '../row.ts'
+import { atMost, inSequence, interleave, medians, ratios } from '../row.ts'
 import type { Subject } from '../subject.ts'
 
 type StartFigures = { readonly s: number }
@@ -94,49 +93,6 @@ export const coldStart: Row = {
   id: 'cold-start',
   title: 'start to ready vs a process that only loads Fastify, new store and 1 M messages stored',
   run: (context) => inSequence(context, (subject) => measureStart(context, subject)),
-}
-
-const CHANNEL = 'bench.loop-delay'
-
-function delays({ p50Ms, p99Ms, maxMs }: LoopDelay) {
-  return { 'p50 ms': p50Ms, 'p99 ms': p99Ms, 'max ms': maxMs }
-}
-
-/** 64 producers in process; each sends again after its acknowledgement. */
-async function inProcess(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
-  const worker = stack.use(startWorker(context, 'broker', subject))
-  await worker.call('open', { path: newFolder(context) })
-  const send = (durationMs: number) => worker.call('send', { channel: CHANNEL, members: 64, bytes: 1024, durationMs })
-  await send(context.warmUpMs)
-  return async () => delays((await worker.loopDelayDuring(() => send(context.roundMs))).delay)
-}
-
-/** 64 MCP clients; each sends again after its acknowledgement. */
-async function overMcp(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
-  const server = stack.use(await startServer(context, subject))
-  const json = toolCall('queue_send', { channel: CHANNEL, body: 'a'.repeat(1024) })
-  const load = await openLoad(context, stack, server.process, `${server.http}/mcp`, json)
-  return async () => delays((await server.process.loopDelayDuring(load)).delay)
-}
-
-/** The delay that durable writes cause in the event loop. */
-export const loopDelay: Row = {
-  id: 'loop-delay',
-  title: 'event-loop delay p99 under durable load',
-  run: (context) =>
-    compare(context, {
-      open: async (subject, stack) => [
-        await inProcess(context, subject, stack),
-        await overMcp(context, subject, stack),
-      ],
-      judge: (own) =>
-        own.map((rounds, i) => ({
-          name: `event-loop delay p99, 64 durable producers ${i === 0 ? 'in process' : 'over MCP'}`,
-          goal: atMost(5, 3, 'ms'),
-          samples: rounds.map((round) => round['p99 ms']),
-          details: medians('', rounds),
-        })),
-    }),
 }
 
 /** Opens calls that pass every meter with one message and one request each, without the disk. */
