@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import v8 from 'node:v8'
 
 import * as fc from 'fast-check'
 import { cases } from '@signalbox/testkit/property-cases'
@@ -391,5 +392,17 @@ describe('answers', () => {
   test('memberText - the last of repeated keys, with its source text', () => {
     expect(memberText('{"a":1,"b":{"a":2},"a": 3.0 }', 'a')).toBe('3.0')
     expect(memberText('{"b":{"a":2}}', 'a')).toBeUndefined()
+  })
+
+  test('parse - scavenges free the texts of messages', () => {
+    const oldGeneration = (): number =>
+      v8.getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')?.space_used_size ?? 0
+    const params = { text: 'a'.repeat(1500) }
+    const before = oldGeneration()
+    // 75 MB of texts and values: a few scavenges, and no full collection.
+    for (let id = 0; id < 20_000; id++) {
+      parseJsonRpc(bytes(JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params })))
+    }
+    expect(oldGeneration() - before).toBeLessThan(10e6)
   })
 })

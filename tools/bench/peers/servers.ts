@@ -98,8 +98,8 @@ function parentOf(pid: string): number {
   }
 }
 
-function cpuOf(pids: readonly number[]): number {
-  return pids.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0)
+function cpuOf(processes: readonly number[]): number {
+  return processes.reduce((sum, pid) => sum + cpuMicrosOf(pid), 0)
 }
 
 /** A program of the machine with its version. */
@@ -129,8 +129,8 @@ export async function startRedis(context: BenchContext, { file }: Installed): Pr
   }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value])
   const child = await start(context, { file, args, ready: 'Ready to accept connections' })
-  const pids = family(child.pid ?? 0)
-  return { port, cpuMicros: () => cpuOf(pids), [Symbol.asyncDispose]: () => stop(child) }
+  const processes = family(child.pid ?? 0)
+  return { port, cpuMicros: () => cpuOf(processes), [Symbol.asyncDispose]: () => stop(child) }
 }
 
 /** The start script below Debian's wrapper, which would change to the user of the installed service. */
@@ -143,7 +143,7 @@ export function findRabbit(): Installed | undefined {
   return { file: RABBIT, version: version ?? '' }
 }
 
-/** Starts RabbitMQ and its name server, with folders and ports of its own. */
+/** Starts RabbitMQ and its name server, with its own folders and ports. */
 export async function startRabbit(context: BenchContext, { file }: Installed): Promise<Peer> {
   const folder = newFolder(context)
   const port = await freePort()
@@ -175,10 +175,10 @@ export async function startRabbit(context: BenchContext, { file }: Installed): P
     },
     ready: 'Server startup complete',
   })
-  const pids = [...family(child.pid ?? 0), ...family(epmd.pid ?? 0)]
+  const processes = [...family(child.pid ?? 0), ...family(epmd.pid ?? 0)]
   return {
     port,
-    cpuMicros: () => cpuOf(pids),
+    cpuMicros: () => cpuOf(processes),
     [Symbol.asyncDispose]: async () => {
       await stop(child)
       await stop(epmd)
@@ -202,11 +202,11 @@ export async function startNats(context: BenchContext, nats: Installed): Promise
   const config = natsSyncs(nats) ? 'jetstream { sync_interval: always }' : ''
   const server = await NatsServer.start({ config })
   if (context.core !== undefined) pin(server.pid ?? 0, context.core)
-  const pids = family(server.pid ?? 0)
+  const processes = family(server.pid ?? 0)
   return {
     url: server.url,
     port: Number(new URL(server.url).port),
-    cpuMicros: () => cpuOf(pids),
+    cpuMicros: () => cpuOf(processes),
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   }
 }

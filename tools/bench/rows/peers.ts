@@ -64,10 +64,10 @@ async function warm(context: BenchContext, way: Way, shape: Shape): Promise<Meas
   return { name: way.name, shape, run }
 }
 
-/** Signalbox beside other brokers, each of which is told to sync a message to the disk before it acknowledges it. */
+/** Signalbox and other brokers, each of which is configured to sync a message to the disk before it acknowledges it. */
 export const peers: Row = {
   id: 'peers',
-  title: 'durable send of 1 KiB beside Redis Streams, RabbitMQ and JetStream',
+  title: 'durable send of 1 KiB to Signalbox, Redis Streams, RabbitMQ and JetStream',
   onRequest: true,
   run: async (context) => {
     await using stack = new AsyncDisposableStack()
