@@ -54,6 +54,11 @@ function bodyWithKeys(keys: number): string {
   return `{"jsonrpc":"2.0","id":1,"method":"a","params":{${members.join(',')}}}`
 }
 
+/** The bytes in use in V8's old generation. */
+function oldGeneration(): number {
+  return v8.getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')?.space_used_size ?? 0
+}
+
 /** `invalid` for JSON that is no message, `malformed` for what is not JSON. */
 function verdict(text: string): 'message' | 'invalid' | 'malformed' {
   try {
@@ -395,8 +400,6 @@ describe('answers', () => {
   })
 
   test('parse - scavenges free the texts of messages', () => {
-    const oldGeneration = (): number =>
-      v8.getHeapSpaceStatistics().find(({ space_name: name }) => name === 'old_space')?.space_used_size ?? 0
     const params = { text: 'a'.repeat(1500) }
     const before = oldGeneration()
     // 75 MB of texts and values: a few scavenges, and no full collection.
