@@ -2,9 +2,9 @@ import { NATS_SERVER, NatsServer, natsServerVersion } from '@signalbox/engine-na
 import { freePort } from '@signalbox/testkit/free-port'
 import { cpuMicrosOf, pin } from '@signalbox/testkit/process-cpu'
 import type { ChildProcess } from 'node:child_process'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 import { newFolder } from '../processes.ts'
@@ -191,19 +191,29 @@ export function findNats(): Installed | undefined {
   return NATS_SERVER === undefined ? undefined : { file: NATS_SERVER, version: natsServerVersion() }
 }
 
-/** Returns whether this nats-server can sync before it acknowledges; the setting came with version 2.10. */
-export function natsSyncs({ version }: Installed): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number)
-  return major > 2 || (major === 2 && minor >= 10)
+const SYNCS = 'jetstream { sync_interval: always }'
+
+/** Returns whether this nats-server can sync before it acknowledges: whether it accepts the setting. */
+function natsSyncs(context: BenchContext, { file }: Installed): boolean {
+  const config = join(newFolder(context), 'nats.conf')
+  writeFileSync(config, SYNCS)
+  return spawnSync(file, ['-t', '-c', config]).status === 0
+}
+
+interface NatsPeer extends Peer {
+  readonly url: string
+  /** `false` for a server that acknowledges before it syncs. */
+  readonly syncs: boolean
 }
 
 /** Starts nats-server with JetStream. It syncs before each acknowledgement if it can. */
-export async function startNats(context: BenchContext, nats: Installed): Promise<Peer & { readonly url: string }> {
-  const config = natsSyncs(nats) ? 'jetstream { sync_interval: always }' : ''
-  const server = await NatsServer.start({ config })
+export async function startNats(context: BenchContext, nats: Installed): Promise<NatsPeer> {
+  const syncs = natsSyncs(context, nats)
+  const server = await NatsServer.start({ config: syncs ? SYNCS : '' })
   if (context.core !== undefined) pin(server.pid ?? 0, context.core)
   const processes = family(server.pid ?? 0)
   return {
+    syncs,
     url: server.url,
     port: Number(new URL(server.url).port),
     cpuMicros: () => cpuOf(processes),

@@ -9,7 +9,7 @@ import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startServer } from '../processes.ts'
 import type { BenchContext } from '../row.ts'
 import { WORKING_TREE } from '../subject.ts'
-import { findNats, findRabbit, findRedis, natsSyncs, startNats, startRabbit, startRedis } from './servers.ts'
+import { findNats, findRabbit, findRedis, startNats, startRabbit, startRedis } from './servers.ts'
 import type { AcknowledgedSocket } from './wire.ts'
 import { openNats, openRabbit, openRedis, rabbitMessage, rabbitPurge, redisCommand } from './wire.ts'
 
@@ -139,14 +139,14 @@ async function rabbitWay(context: BenchContext, stack: AsyncDisposableStack): Pr
 async function natsWay(context: BenchContext, stack: AsyncDisposableStack): Promise<Way | undefined> {
   const nats = findNats()
   if (nats === undefined) return missing(context, 'nats-server')
-  const { url, port, cpuMicros } = stack.use(await startNats(context, nats))
+  const { url, port, syncs, cpuMicros } = stack.use(await startNats(context, nats))
   const connection = await connectNats({ servers: url })
   stack.defer(() => connection.close())
   const { streams } = await jetstreamManager(connection)
   await streams.add({ name: 'bench', subjects: [CHANNEL], retention: 'workqueue' })
   let inboxes = 0
   return {
-    name: `JetStream ${nats.version}${natsSyncs(nats) ? '' : ' (does not sync first)'}`,
+    name: `JetStream ${nats.version}${syncs ? '' : ' (does not sync first)'}`,
     shapes: BOTH,
     cpuMicros,
     open: async (shape) => {
