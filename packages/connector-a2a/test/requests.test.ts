@@ -30,6 +30,7 @@ test('requests - a request is the same when it arrives', () => {
       body: bytes,
       callerId: fc.string(),
       admin: fc.boolean(),
+      traced: fc.constant(true),
       account: fc.string(),
       timeoutMs: fc.oneof(fc.integer({ min: 1 }), fc.double({ min: 1e-9, max: 1e12, noNaN: true })),
       requestId: fc.string(),

@@ -153,7 +153,7 @@ export function decodeAgentQuery({ body, tags }: Pick<RequestMessage, 'body' | '
   }
   const { a2a_account: account = `client:${callerId}`, a2a_request_id: requestId } = tags
   const admin = tags['a2a_admin'] === '1'
-  const traced = tags['a2a_traced'] === '1'
+  const traced = tags['a2a_traced'] === '1' || undefined
   const wire = decodeWire(tags)
   const log = decodeLog(tags)
   return { mode, body, callerId, admin, account, requestId, timeoutMs, streamId, hops, headers, traced, wire, log }

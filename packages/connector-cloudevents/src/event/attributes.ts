@@ -130,12 +130,9 @@ export function invalidEvent(reason: string, attribute?: string): CeError {
 }
 
 /** Matches the usual spellings of the formats in CloudEvents. Other values may be valid too. */
-const QUERY_AND_FRAGMENT = /(?:\?[\w.~!$&'()*+,;=:@/?-]*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/.source
-const ABSOLUTE_PATH = new RegExp(/^\/(?:[\w.~-][\w.~/-]*)?/.source + QUERY_AND_FRAGMENT)
-const ABSOLUTE_URI = new RegExp(
-  /^[a-z][a-z0-9+.-]{0,31}:(?:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?(?:\/[\w.~:/-]*)?|[\w.~:-]+)/.source +
-    QUERY_AND_FRAGMENT,
-)
+const ABSOLUTE_PATH = /^\/(?:[\w.~-][\w.~/-]*)?(?:\?[\w.~!$&'()*+,;=:@/?-]*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/
+const ABSOLUTE_URI =
+  /^[a-z][a-z0-9+.-]{0,31}:(?:\/\/[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?(?:\/[\w.~:/-]*)?|[\w.~:-]+)(?:\?[\w.~!$&'()*+,;=:@/?-]*)?(?:#[\w.~!$&'()*+,;=:@/?-]*)?$/
 const TIMESTAMP =
   /^\d{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/
 
