@@ -40,7 +40,7 @@ export async function runServer(
     if (flags.printConfig) {
       const { configText } = await import('./config/document.ts')
       process.stdout.write(await configText(loaded))
-      const { telemetryText } = await import('./telemetry/telemetry-settings.ts')
+      const { telemetryText } = await import('./telemetry/telemetry.ts')
       process.stdout.write(telemetryText(env))
       for (const notice of loaded.notices) process.stderr.write(`signalbox: ${notice}\n`)
       return

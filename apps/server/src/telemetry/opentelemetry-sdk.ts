@@ -14,24 +14,18 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
 import type { Sampler } from '@opentelemetry/sdk-trace-base'
-import type { Tracing } from '@signalbox/broker-core'
 import { messageOf } from '@signalbox/broker-core/internal'
 import { openTelemetry, ownDecision } from '@signalbox/broker-core/opentelemetry'
 
 import type { Logger } from '../logging/logger.ts'
 import { VERSION } from '../version.ts'
-import type { TelemetrySettings } from './telemetry-settings.ts'
+import type { Telemetry, TelemetrySettings } from './telemetry.ts'
 
 /** The time to export the last spans at a shutdown, in ms. */
 const LAST_SPANS_MS = 2_000
 
 /** The time between two warnings about failed exports, in ms. */
 const WARN_MS = 60_000
-
-/** The export of traces. */
-export interface Telemetry extends AsyncDisposable {
-  readonly tracing: Tracing
-}
 
 /** Opens the export of traces over OTLP. The SDK reads the endpoint, the headers and the sizes of batches from `OTEL_*`. */
 export function openTelemetrySdk(

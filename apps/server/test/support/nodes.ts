@@ -3,7 +3,7 @@ import { onTestFinished } from 'vitest'
 
 import type { PartialConfig } from '../../src/config/load.ts'
 import type { RunningServer } from '../../src/server.ts'
-import type { Environment } from '../../src/telemetry/telemetry-settings.ts'
+import type { Environment } from '../../src/telemetry/telemetry.ts'
 import { serve } from './server.ts'
 
 /** For what takes as long as nodes take to tell each other. */

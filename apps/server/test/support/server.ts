@@ -7,7 +7,7 @@ import type { PartialConfig } from '../../src/config/load.ts'
 import { createConfig } from '../../src/config/load.ts'
 import type { RunningServer } from '../../src/server.ts'
 import { startServer } from '../../src/server.ts'
-import type { Environment } from '../../src/telemetry/telemetry-settings.ts'
+import type { Environment } from '../../src/telemetry/telemetry.ts'
 
 /** Returns settings with free ports and, unless they name a store, one at this path. */
 function configOf(partial: PartialConfig, path: () => string): Config {

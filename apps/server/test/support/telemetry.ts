@@ -11,7 +11,7 @@ import { onTestFinished, vi } from 'vitest'
 
 import type { PartialConfig } from '../../src/config/load.ts'
 import type { RunningServer } from '../../src/server.ts'
-import type { Environment } from '../../src/telemetry/telemetry-settings.ts'
+import type { Environment } from '../../src/telemetry/telemetry.ts'
 import { serve } from './server.ts'
 
 export type Protocol = 'http/protobuf' | 'http/json'

@@ -15,7 +15,7 @@ export interface MapNode {
   readonly kind: (typeof NODE_KINDS)[number]
   readonly name: string
   readonly type?: ChannelType
-  /** For the kind `more`: the number of nodes that it stands for. */
+  /** Of the kind `more`: the number of nodes in it. */
   readonly nodes?: number
 }
 
