@@ -6,12 +6,13 @@ import {
   InMemorySpanExporter,
   ParentBasedSampler,
   SimpleSpanProcessor,
+  TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-base'
 import type { ReadableSpan, Sampler } from '@opentelemetry/sdk-trace-base'
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 
-import { openTelemetry, ownDecision } from '../src/entries/opentelemetry.ts'
+import { EarlyDecision, openTelemetry, ownDecision } from '../src/entries/opentelemetry.ts'
 import type { SpanAttributes, SpanStart, Tracing } from '../src/index.ts'
 import { OpenLeases } from '../src/tracing/open-leases.ts'
 import { creationContext, traceContextOf, traceTags } from '../src/tracing/trace-context.ts'
@@ -31,6 +32,19 @@ function recorder(sampler: Sampler = new AlwaysOnSampler(), destinations: readon
   })
   const propagator = new W3CTraceContextPropagator()
   const tracing = openTelemetry({ tracer: provider.getTracer('test'), propagator, destinations })
+  return { tracing, spans: () => exporter.getFinishedSpans() }
+}
+
+/** A recorder whose sampler is asked before a span is built. */
+function earlyRecorder(sampler: Sampler): Recorder {
+  const exporter = new InMemorySpanExporter()
+  const decision = new EarlyDecision(sampler)
+  const provider = new BasicTracerProvider({
+    sampler: decision.sampler,
+    idGenerator: decision.ids,
+    spanProcessors: [new SimpleSpanProcessor(exporter)],
+  })
+  const tracing = openTelemetry({ tracer: provider.getTracer('test'), decision })
   return { tracing, spans: () => exporter.getFinishedSpans() }
 }
 
@@ -102,25 +116,6 @@ describe('OpenTelemetry', () => {
     expect(spans()[0]?.attributes).toEqual({ 'url.path': 'x'.repeat(256) })
   })
 
-  test('OpenTelemetry - a span that the sampler does not record is none', () => {
-    const { tracing, spans } = recorder(new AlwaysOffSampler())
-    expect(tracing.begin(START)).toBeUndefined()
-    expect(spans()).toEqual([])
-  })
-
-  test('OpenTelemetry - only a trusted caller decides that its trace is recorded', () => {
-    const { tracing } = recorder(new ParentBasedSampler({ root: new AlwaysOffSampler() }))
-    expect(tracing.begin(START, { context: PARENT, isTrusted: true })).toBeDefined()
-    expect(tracing.begin(START, { context: PARENT, isTrusted: false })).toBeUndefined()
-  })
-
-  test('OpenTelemetry - the trace id of another caller is kept', () => {
-    const { tracing } = recorder(new ParentBasedSampler({ root: new AlwaysOnSampler() }))
-    const context = { ...PARENT, flags: 0 }
-    expect(tracing.begin(START, { context, isTrusted: true })).toBeUndefined()
-    expect(tracing.begin(START, { context, isTrusted: false })?.context.traceId).toBe(PARENT.traceId)
-  })
-
   test('OpenTelemetry - headers pass a span on, and are read again', () => {
     const { tracing } = recorder()
     const span = tracing.begin(START, { context: { ...PARENT, state: 'vendor=1' }, isTrusted: true })
@@ -152,6 +147,50 @@ function opened(survives: boolean): Recorder & { readonly leases: OpenLeases; ad
 function ended({ spans }: Recorder): unknown {
   return spans().map(({ name, attributes }) => [name, attributes['error.type']])
 }
+
+describe.each([
+  { decides: 'the tracer', recorderOf: recorder },
+  { decides: 'an early decision', recorderOf: earlyRecorder },
+])('the decision to record, by $decides', ({ recorderOf }) => {
+  test('OpenTelemetry - a span that the sampler does not record is none', () => {
+    const { tracing, spans } = recorderOf(new AlwaysOffSampler())
+    expect(tracing.begin(START)).toBeUndefined()
+    expect(spans()).toEqual([])
+  })
+
+  test('OpenTelemetry - only a trusted caller decides that its trace is recorded', () => {
+    const { tracing } = recorderOf(new ParentBasedSampler({ root: new AlwaysOffSampler() }))
+    expect(tracing.begin(START, { context: PARENT, isTrusted: true })).toBeDefined()
+    expect(tracing.begin(START, { context: PARENT, isTrusted: false })).toBeUndefined()
+  })
+
+  test('OpenTelemetry - the trace id of another caller is kept', () => {
+    const { tracing } = recorderOf(new ParentBasedSampler({ root: new AlwaysOnSampler() }))
+    const context = { ...PARENT, flags: 0 }
+    expect(tracing.begin(START, { context, isTrusted: true })).toBeUndefined()
+    expect(tracing.begin(START, { context, isTrusted: false })?.context.traceId).toBe(PARENT.traceId)
+  })
+
+  test('OpenTelemetry - a part of the new traces is recorded, each with its id, and calls with a parent between them', () => {
+    const ratio = new TraceIdRatioBasedSampler(0.25)
+    const { tracing, spans } = recorderOf(new ParentBasedSampler({ root: ratio }))
+    const begun = 2000
+    for (let i = 0; i < begun; i++) {
+      tracing.begin(START)?.end()
+      tracing.begin({ ...START, name: 'called' }, { context: PARENT, isTrusted: true })?.end()
+    }
+    const [called = [], roots = []] = [true, false].map((isCall) =>
+      spans().filter(({ name }) => (name === 'called') === isCall),
+    )
+    const ids = new Set(roots.map((span) => span.spanContext().traceId))
+    expect(called).toHaveLength(begun)
+    expect(called.every((span) => span.spanContext().traceId === PARENT.traceId)).toBe(true)
+    expect(ids.size).toBe(roots.length)
+    expect(roots.length).toBeGreaterThan(begun / 5)
+    expect(roots.length).toBeLessThan(begun / 3)
+    expect(new Set(spans().map((span) => span.spanContext().spanId)).size).toBe(spans().length)
+  })
+})
 
 describe('open leases', () => {
   const DONE = { settled: 1, lost: [] }

@@ -15,7 +15,7 @@ import {
 } from '@opentelemetry/sdk-trace-base'
 import type { Sampler } from '@opentelemetry/sdk-trace-base'
 import { messageOf } from '@signalbox/broker-core/internal'
-import { openTelemetry, ownDecision } from '@signalbox/broker-core/opentelemetry'
+import { EarlyDecision, openTelemetry } from '@signalbox/broker-core/opentelemetry'
 
 import type { Logger } from '../logging/logger.ts'
 import { VERSION } from '../version.ts'
@@ -43,15 +43,17 @@ export function openTelemetrySdk(
     'service.instance.id': node,
   }).merge(detectResources({ detectors: [envDetector] }))
   const exporter = settings.protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter()
+  const decision = new EarlyDecision(samplerOf(settings))
   const provider = new BasicTracerProvider({
     resource,
-    sampler: ownDecision(samplerOf(settings)),
+    sampler: decision.sampler,
+    idGenerator: decision.ids,
     spanProcessors: [new BatchSpanProcessor(exporter)],
   })
   const tracer = provider.getTracer('signalbox', VERSION)
   const propagator = new CompositePropagator({ propagators: settings.propagators.flatMap(propagatorOf) })
   return {
-    tracing: openTelemetry({ tracer, propagator, destinations }),
+    tracing: openTelemetry({ tracer, propagator, destinations, decision }),
     async [Symbol.asyncDispose]() {
       const late = AbortSignal.timeout(LAST_SPANS_MS)
       const isLate = new Promise<void>((resolve) => late.addEventListener('abort', () => resolve(), { once: true }))

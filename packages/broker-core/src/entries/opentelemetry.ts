@@ -1,3 +1,3 @@
 /** The tracing of a broker with the API of OpenTelemetry. Needs the package `@opentelemetry/api`. */
-export { openTelemetry, ownDecision } from '../tracing/opentelemetry.ts'
+export { EarlyDecision, openTelemetry, ownDecision } from '../tracing/opentelemetry.ts'
 export type { OpenTelemetryOptions } from '../tracing/opentelemetry.ts'
