@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { describe, expect, test } from 'vitest'
 
 import { beforeScreens, expectQuiet, goTo, hasBrowser, openPage, violationsOf } from './browser.ts'
-import { screenProblems } from './check-screen.ts'
+import { OTHER_VIEWS, screenProblems } from './check-screen.ts'
 import { crowd, CROWD, repeat, startMapped, talk } from './map-traffic.ts'
 import { Operator } from './operator.ts'
 import type { Server } from './server.ts'
@@ -153,9 +153,11 @@ describe.skipIf(!hasBrowser)('in a real browser', () => {
     expectQuiet(watched)
   })
 
-  test('console - the map is accessible with few and many nodes, wide and narrow', async () => {
+  test('console - the map is accessible with few and many nodes, wide and narrow, light and dark', async () => {
     for (const server of [few, many]) {
-      expect(await screenProblems(`${server.console}#/${HOUR}`, 'Connections')).toEqual([])
+      for (const views of [undefined, OTHER_VIEWS]) {
+        expect(await screenProblems(`${server.console}#/${HOUR}`, 'Connections', views)).toEqual([])
+      }
     }
     expect(await screenProblems(`${few.console}#/map/client/shop?window=hour`, 'Connections')).toEqual([])
     expect(await screenProblems(`${few.console}#/map?search=nothing-has-this-name`, 'No message has passed')).toEqual(
