@@ -1,8 +1,10 @@
 // A broker with one queue of groups in a separate process. In the mode `work` it is to be killed: it reports every step
-// to the harness. In the mode `measure` it measures its own memory and times.
+// to the harness. In the mode `left` it reports the messages in the queue, and in the others it measures its own memory
+// and times.
 import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
 import type { QueueDelivery } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+import { openNatsEngine } from '@signalbox/engine-nats'
 import { Random } from '@signalbox/testkit/random'
 
 const QUEUE = 'groups.work'
@@ -11,11 +13,18 @@ const BATCH = 500
 const CONSUMERS = 4
 const RECEIVED = 64
 const LAPSE_MS = 20
+/** On NATS a lease outlives its node, and a message that a killed node had requested comes after the ack wait. */
+const NATS_ACK_WAIT_MS = 6_000
+const NATS_LEASE_MS = 5_000
+
+export type GroupEngine = 'embedded' | 'nats'
 
 /** The arguments of the worker, as JSON. */
 export interface GroupWorkerOptions {
-  readonly path: string
-  readonly mode: 'work' | 'measure-order' | 'measure-fair'
+  /** The folder of the store, or the address of a nats-server. */
+  readonly place: string
+  readonly engine: GroupEngine
+  readonly mode: 'work' | 'left' | 'measure-order' | 'measure-fair'
   readonly seed: number
   readonly messages: number
   readonly groups: number
@@ -23,8 +32,8 @@ export interface GroupWorkerOptions {
   readonly next: number
 }
 
-/** A delivered message: its sequence, its group, and its number. */
-export type GroupDelivery = readonly [sequence: number, group: number, number: number]
+/** A delivered message: its sequence, its group, its number, and whether its first delivery may be its last one. */
+export type GroupDelivery = readonly [sequence: number, group: number, number: number, dies: boolean]
 
 export type GroupReport =
   | { readonly step: 'ready' }
@@ -41,6 +50,7 @@ export type GroupReport =
     }
   /** The acks, and the nacks that remove messages, are durable. */
   | { readonly step: 'ended'; readonly sequences: readonly number[] }
+  | { readonly step: 'left'; readonly sequences: readonly number[] }
   | { readonly step: 'failed'; readonly text: string }
   | { readonly step: 'order'; readonly report: OrderMeasurement }
   | { readonly step: 'fair'; readonly report: FairMeasurement }
@@ -62,7 +72,10 @@ export interface FairMeasurement {
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the harness passes it
 const options = JSON.parse(process.argv[2] ?? '{}') as GroupWorkerOptions
 const random = new Random(options.seed)
-const engine = await openEmbeddedEngine({ path: options.path })
+const engine =
+  options.engine === 'embedded'
+    ? await openEmbeddedEngine({ path: options.place })
+    : await openNatsEngine({ servers: [options.place], ackWaitMs: NATS_ACK_WAIT_MS })
 const mode = options.mode === 'measure-fair' ? 'fair' : 'ordered'
 engine.settings.replace([
   {
@@ -80,6 +93,11 @@ function report(message: GroupReport): Promise<void> {
   })
 }
 
+/** One in fifty goes to the dead-letter queue with its first nack, and comes back at the end. */
+function diesAtFirst(number: number): boolean {
+  return number % 50 === 7
+}
+
 async function produce(): Promise<void> {
   for (let next = options.next; next < options.messages;) {
     const numbers = Array.from({ length: Math.min(BATCH, options.messages - next) }, (_, i) => next + i)
@@ -89,12 +107,16 @@ async function produce(): Promise<void> {
         body: encodeText(String(number)),
         tags: { group: String(number % options.groups) },
         deduplicationKey: String(number),
-        // One in fifty goes to the dead-letter queue with its first nack, and comes back at the end.
-        ...(number % 50 === 7 ? { maxReceiveCount: 1, deadLetterQueue: DEAD } : {}),
+        ...(diesAtFirst(number) ? { maxReceiveCount: 1, deadLetterQueue: DEAD } : {}),
       })),
     )
     next += numbers.length
-    const sent = numbers.map((number, i): GroupDelivery => [results[i]?.sequence ?? 0, number % options.groups, number])
+    const sent = numbers.map((number, i): GroupDelivery => [
+      results[i]?.sequence ?? 0,
+      number % options.groups,
+      number,
+      diesAtFirst(number),
+    ])
     await report({ step: 'sent', sent, next })
   }
 }
@@ -120,7 +142,7 @@ async function redrive(): Promise<void> {
     )
     const sent = deliveries.map((delivery, i): GroupDelivery => {
       const number = numberOf(delivery)
-      return [results[i]?.sequence ?? 0, number % options.groups, number]
+      return [results[i]?.sequence ?? 0, number % options.groups, number, false]
     })
     await report({ step: 'sent', sent })
     await queues.ack(deliveries.map(receiptOf))
@@ -128,12 +150,13 @@ async function redrive(): Promise<void> {
 }
 
 async function consume(): Promise<void> {
+  const leaseMs = options.engine === 'nats' ? NATS_LEASE_MS : 60_000
   for (;;) {
-    const deliveries = await queues.receive(QUEUE, { maxMessages: RECEIVED, waitMs: 5_000, leaseMs: 60_000 })
+    const deliveries = await queues.receive(QUEUE, { maxMessages: RECEIVED, waitMs: 5_000, leaseMs })
     if (deliveries.length === 0) continue
     const messages = deliveries.map((delivery): GroupDelivery => {
       const number = numberOf(delivery)
-      return [sequenceOf(delivery), number % options.groups, number]
+      return [sequenceOf(delivery), number % options.groups, number, delivery.message.maxReceiveCount > 0]
     })
     await report({ step: 'leased', messages })
     const lapsing: QueueDelivery[] = []
@@ -161,6 +184,17 @@ async function consume(): Promise<void> {
         await report({ step: 'failed', text: `${lost.length} receipts were lost within their leases` })
     }
     await report({ step: 'ended', sequences: [...ackedNow, ...deadNow] })
+  }
+}
+
+/** Receives until nothing comes. A group gives its next message only after an acknowledgement. */
+async function left(): Promise<number[]> {
+  const sequences: number[] = []
+  for (;;) {
+    const deliveries = await queues.receive(QUEUE, { maxMessages: 1_000, waitMs: 2_000, leaseMs: 600_000 })
+    if (deliveries.length === 0) return sequences
+    sequences.push(...deliveries.map(sequenceOf))
+    await queues.ack(deliveries.map(receiptOf))
   }
 }
 
@@ -223,7 +257,8 @@ await report({ step: 'ready' })
 if (options.mode === 'work') {
   await Promise.all([produce(), redrive(), ...Array.from({ length: CONSUMERS }, consume)])
 } else {
-  if (options.mode === 'measure-order') await report({ step: 'order', report: await measureOrder() })
+  if (options.mode === 'left') await report({ step: 'left', sequences: await left() })
+  else if (options.mode === 'measure-order') await report({ step: 'order', report: await measureOrder() })
   else await report({ step: 'fair', report: await measureFair() })
   await engine.close()
   process.disconnect()

@@ -1,8 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
-import { openEmbeddedEngine } from '@signalbox/engine-embedded'
-import { commandLine, number, print, progress } from '@signalbox/testkit/command-line'
+import { NatsServer } from '@signalbox/engine-nats/testing'
+import { commandLine, number, print, progress, text } from '@signalbox/testkit/command-line'
 import { spreadOf, spreadText } from '@signalbox/testkit/figures'
 import { GroupTrace } from '@signalbox/testkit/group-trace'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
@@ -12,6 +12,7 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import type {
   FairMeasurement,
   GroupDelivery,
+  GroupEngine,
   GroupReport,
   GroupWorkerOptions,
   OrderMeasurement,
@@ -35,16 +36,21 @@ wait next to a large one. Exits with 1 if the order was broken or a message was 
       messages: number('N', 'messages', 1_000_000),
       groups: number('N', 'groups', 100_000),
       seconds: number('N', 'the longest life of a broker', 20),
+      engine: text('NAME', 'the engine: embedded or nats, with which only the order is checked', 'embedded'),
       seed: number('N', 'the seed of the lives and of the endings', 1),
       budget: number('N', `1 to fail above ${HEAP_MIB} MiB and ${RECEIVE_MS} ms`, 0),
     },
     args,
   )
-  const order = await groupOrder({ ...values, log: progress })
+  const engine = GROUP_ENGINES.find((name) => name === values.engine)
+  if (engine === undefined) throw new Error(`--engine ${values.engine}: allowed are ${GROUP_ENGINES.join(', ')}`)
+  const order = await groupOrder({ ...values, engine, log: progress })
   print(
     `${order.deliveries} deliveries of ${values.messages} messages in ${values.groups} groups, ${order.kills} kills`,
   )
   print(`${order.nacked} nacked, ${order.lapsed} lapsed, ${order.redriven} sent again; ${order.lost} lost`)
+  process.exitCode = order.lost === 0 ? 0 : 1
+  if (engine === 'nats') return
   const measured = await measureOrder(values)
   const receive = spreadOf(measured.receiveMs)
   const aboveIdle = measured.peakMib - measured.idleMib
@@ -57,7 +63,10 @@ wait next to a large one. Exits with 1 if the order was broken or a message was 
   process.exitCode = order.lost === 0 && waits.length === 100 && !isOver ? 0 : 1
 }
 
+const GROUP_ENGINES: readonly GroupEngine[] = ['embedded', 'nats']
+
 export interface GroupOrderOptions {
+  readonly engine: GroupEngine
   readonly messages: number
   readonly groups: number
   /** The longest life of a broker, in seconds. */
@@ -75,12 +84,10 @@ export interface GroupOrderReport {
   readonly lost: number
 }
 
-/** The queue of `group-worker.ts`. */
-const GROUPS_QUEUE = 'groups.work'
 const WORKER = fileURLToPath(new URL('group-worker.ts', import.meta.url))
 
 function startWorker(
-  options: Partial<GroupWorkerOptions> & Pick<GroupWorkerOptions, 'path' | 'mode'>,
+  options: Partial<GroupWorkerOptions> & Pick<GroupWorkerOptions, 'engine' | 'place' | 'mode'>,
 ): MeasuredProcess {
   const all = { seed: 1, messages: 0, groups: 1, next: 0, ...options }
   return new MeasuredProcess({ script: WORKER, args: [JSON.stringify(all)], nodeArgs: ['--expose-gc'] })
@@ -88,7 +95,8 @@ function startWorker(
 
 /**
  * The events of all brokers, which feed the checker. A message whose removal was requested when a broker was killed may
- * exist or not: it counts as removed until it comes again.
+ * exist or not: it counts as removed until it comes again. So does one that may have been delivered for the only time on
+ * NATS: there a delivery to a broker that was killed counts.
  */
 class GroupLedger {
   readonly #trace = new GroupTrace(false)
@@ -98,6 +106,8 @@ class GroupLedger {
   readonly #lapsing = new Set<number>()
   readonly #ending = new Set<number>()
   readonly #uncertain = new Set<number>()
+  readonly #dying = new Set<number>()
+  readonly #engine: GroupEngine
   readonly #messages: number
   next = 0
   lastReport = performance.now()
@@ -106,7 +116,8 @@ class GroupLedger {
   lapsed = 0
   redriven = 0
 
-  constructor(messages: number) {
+  constructor(engine: GroupEngine, messages: number) {
+    this.#engine = engine
     this.#messages = messages
     this.#trace.setMode({ ordered: true, limit: 1 })
   }
@@ -148,6 +159,7 @@ class GroupLedger {
         for (const sequence of [...report.acked, ...report.dead]) {
           this.#ending.add(sequence)
           this.#held.delete(sequence)
+          this.#dying.delete(sequence)
           this.#trace.ended(sequence)
         }
         this.nacked += report.dead.length + report.returned.length
@@ -159,6 +171,7 @@ class GroupLedger {
       case 'failed':
         throw new Error(report.text)
       case 'ready':
+      case 'left':
       case 'order':
       case 'fair':
     }
@@ -166,8 +179,9 @@ class GroupLedger {
 
   /** A receiver may report a message before its sender does. */
   #know(message: GroupDelivery): void {
-    const [sequence, group] = message
+    const [sequence, group, , dies] = message
     if (this.#numbers.has(sequence)) return
+    if (dies && this.#engine === 'nats') this.#dying.add(sequence)
     this.#numbers.set(sequence, message)
     this.#trace.sent(sequence, String(group))
   }
@@ -190,41 +204,48 @@ class GroupLedger {
   /** The broker was killed: leases end with it, and requested removals may be done or not. */
   killed(): void {
     for (const sequence of this.#held) this.#trace.returned(sequence)
+    const delivered = [...this.#dying].filter((sequence) => this.#trace.isNext(sequence))
+    for (const sequence of delivered) {
+      this.#trace.ended(sequence)
+      this.#uncertain.add(sequence)
+    }
     for (const sequence of this.#ending) this.#uncertain.add(sequence)
     for (const set of [this.#held, this.#lapsing, this.#ending]) set.clear()
   }
 }
 
 /** A broker without reports for so long has nothing left, or is stuck, in ms. */
-const QUIET_MS = 10_000
+const QUIET_MS = 20_000
 
 /** Kills brokers that serve an ordered queue until every message was acknowledged. @throws AssertionError */
 export async function groupOrder({ log, ...options }: GroupOrderOptions): Promise<GroupOrderReport> {
   await using folder = await TemporaryFolder.create('groups')
-  const ledger = new GroupLedger(options.messages)
+  await using nats = options.engine === 'nats' ? await NatsServer.start() : undefined
+  const place = nats?.url ?? folder.path
+  const ledger = new GroupLedger(options.engine, options.messages)
   const random = new Random(options.seed)
   let kills = 0
   let quiet = false
   while (!ledger.isComplete && !quiet) {
     const life = (0.2 + 0.8 * random.next()) * options.seconds * 1_000
-    quiet = await runLife(ledger, { ...options, path: folder.path, seed: random.integer(1, 2 ** 30), life })
+    quiet = await runLife(ledger, { ...options, place, seed: random.integer(1, 2 ** 30), life })
     kills++
     log(`kill ${kills}: ${ledger.next} sent, ${ledger.deliveries} deliveries`)
   }
-  const left = (await messagesLeft(folder.path)).filter((sequence) => !ledger.mayExist(sequence)).length
+  const left = (await messagesLeft(options.engine, place)).filter((sequence) => !ledger.mayExist(sequence)).length
   const { deliveries, nacked, lapsed, redriven, lost } = ledger
   return { kills, deliveries, nacked, lapsed, redriven, lost: lost + left }
 }
 
 interface LifeOptions extends Omit<GroupOrderOptions, 'log'> {
-  readonly path: string
+  readonly place: string
   readonly life: number
 }
 
 /** Runs one broker until its end; returns true if it reported nothing for a while. */
 async function runLife(ledger: GroupLedger, { life, ...options }: LifeOptions): Promise<boolean> {
-  const { path, seed, messages, groups } = options
-  const worker = startWorker({ path, mode: 'work', seed, messages, groups, next: ledger.next })
+  const { engine, place, seed, messages, groups } = options
+  const worker = startWorker({ engine, place, mode: 'work', seed, messages, groups, next: ledger.next })
   const ready = Promise.withResolvers<undefined>()
   const closed = Promise.withResolvers<undefined>()
   const failures: unknown[] = []
@@ -257,31 +278,29 @@ async function runLife(ledger: GroupLedger, { life, ...options }: LifeOptions): 
   return quiet
 }
 
-/** Returns the sequences of the messages that are left in the queue. */
-async function messagesLeft(path: string): Promise<number[]> {
-  const engine = await openEmbeddedEngine({ path })
-  const left: number[] = []
-  for (;;) {
-    const limits = { maxMessages: 1_000, waitMs: 0, leaseMs: 600_000, clientId: 'last' }
-    const deliveries = await engine.queues.receive(GROUPS_QUEUE, limits)
-    if (deliveries.length === 0) break
-    left.push(...deliveries.map(({ message }) => message.sequence))
-  }
-  await engine.close()
-  return left
+/** Resolves with the first report of a worker that is asked for one, which ends then. */
+async function reportOf(worker: MeasuredProcess): Promise<GroupReport> {
+  await using held = worker
+  return await new Promise((resolve, reject) => {
+    held.child.on('message', (message) => {
+      const report = message as GroupReport
+      if (report.step !== 'ready') resolve(report)
+    })
+    held.child.once('exit', () => reject(new Error(`the worker ended\n${held.output}`)))
+  })
 }
 
-/** Resolves with the report of a worker that measures. */
+/** Returns the sequences of the messages that are left in the queue. */
+async function messagesLeft(engine: GroupEngine, place: string): Promise<readonly number[]> {
+  const report = await reportOf(startWorker({ engine, place, mode: 'left' }))
+  if (report.step !== 'left') throw new Error(`unexpected report: ${report.step}`)
+  return report.sequences
+}
+
+/** Resolves with the report of a worker that measures, with a new store. */
 async function measure(options: Pick<GroupWorkerOptions, 'mode' | 'messages' | 'groups'>): Promise<GroupReport> {
   await using folder = await TemporaryFolder.create('groups')
-  await using worker = startWorker({ ...options, path: folder.path })
-  return await new Promise((resolve, reject) => {
-    worker.child.on('message', (message) => {
-      const report = message as GroupReport
-      if (report.step === 'order' || report.step === 'fair') resolve(report)
-    })
-    worker.child.once('exit', () => reject(new Error(`the worker ended\n${worker.output}`)))
-  })
+  return await reportOf(startWorker({ ...options, engine: 'embedded', place: folder.path }))
 }
 
 type Size = Pick<GroupWorkerOptions, 'messages' | 'groups'>

@@ -33,7 +33,14 @@ test('soak - webhook subscriptions lose nothing while other endpoints fail', { t
 })
 
 test('soak - groups keep their order through kills, and small groups do not wait', { timeout: 180_000 }, async () => {
-  const report = await groupOrder({ messages: 6_000, groups: 500, seconds: 3, seed: 1, log: () => {} })
+  const report = await groupOrder({
+    engine: 'embedded',
+    messages: 6_000,
+    groups: 500,
+    seconds: 3,
+    seed: 1,
+    log: () => {},
+  })
   expect(report.lost).toBe(0)
   for (const figure of ['kills', 'nacked', 'lapsed', 'redriven'] as const) expect(report[figure]).toBeGreaterThan(0)
   const { receiveMs, peakMib, idleMib } = await measureOrder({ messages: 3_000, groups: 1_500 })
@@ -42,6 +49,12 @@ test('soak - groups keep their order through kills, and small groups do not wait
   const { waits } = await measureFair({ messages: 2_000, groups: 100 })
   expect(waits).toHaveLength(100)
   expect(waits.at(-1)?.[0]).toBeLessThanOrEqual(202)
+})
+
+test('soak - groups keep their order on NATS through kills', { timeout: 180_000 }, async () => {
+  const report = await groupOrder({ engine: 'nats', messages: 1_500, groups: 300, seconds: 6, seed: 1, log: () => {} })
+  expect(report.lost).toBe(0)
+  for (const figure of ['kills', 'nacked', 'lapsed', 'redriven'] as const) expect(report[figure]).toBeGreaterThan(0)
 })
 
 test('S1 - soak: keys behind a URL rotate under load without a failed request', { timeout: 60_000 }, async () => {

@@ -43,6 +43,11 @@ export class GroupTrace {
     return leased
   }
 
+  /** Returns whether the message is the next one of its group. */
+  isNext(sequence: number): boolean {
+    return this.#groupOf.get(sequence)?.waiting[0] === sequence
+  }
+
   /** The number of groups with a message that could be delivered now. */
   get deliverable(): number {
     return [...this.#groups.values()].filter((group) => this.#isDeliverable(group)).length
