@@ -1,5 +1,6 @@
 import type { Action, BrokerObserver, ChannelType } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
+import { KeyedLog } from '@signalbox/broker-core/internal'
 import { expect, test } from 'vitest'
 
 import { ALICE, BOB, failure, openBroker, text } from './broker-fixture.ts'
@@ -97,6 +98,16 @@ test('observers - created, purged and deleted channels are seen, and calls witho
   await channels.delete('queues', 'c')
   await channels.delete('queues', 'c')
   expect(seen.managed).toEqual(['create queues c alice', 'purge queues c alice', 'delete queues c alice'])
+})
+
+test('observers - a conflict in a log of the broker itself is no failure', async () => {
+  const { broker, system } = await openBroker()
+  const { seen, observer } = recorder()
+  broker.observe(observer)
+  const log = new KeyedLog(system, '_AGENTS_.log')
+  await log.write('a', text('1'), 0)
+  expect(await failure(log.write('a', text('2'), 0))).toMatchObject({ code: 'CONFLICT' })
+  expect(seen.failed).toEqual([])
 })
 
 test('observers - a failed call is seen with its code', async () => {

@@ -332,7 +332,9 @@ export class Access {
   ): Promise<T> {
     // Not awaited: the frame would keep the call, and with it a message's body, in memory until the call ends.
     const result = call().catch((error: unknown) => {
-      if (isBrokerError(error)) this.observers.failed(action, type, channel, this.caller, error.code)
+      // The broker's own logs write again after a conflict, so it is no failure.
+      const isReported = isBrokerError(error) && !(this.internal && error.code === 'CONFLICT')
+      if (isReported) this.observers.failed(action, type, channel, this.caller, error.code)
       throw error
     })
     return span === undefined ? result : endWith(span, result, action === 'send')
