@@ -50,3 +50,9 @@ export type SpanAttributes = {
 
 /** The longest text of an attribute, in characters. Longer ones are cut. */
 export const MAX_ATTRIBUTE_CHARACTERS = 256
+
+/** Returns the attributes of the server at a URL of http or https. */
+export function serverAttributes({ hostname, port, protocol }: URL): SpanAttributes {
+  const byDefault = protocol === 'https:' ? 443 : 80
+  return { 'server.address': hostname, 'server.port': port === '' ? byDefault : Number(port) }
+}

@@ -1,12 +1,12 @@
 import { decodeText } from '@signalbox/broker-core'
 import type { Span, Tracing } from '@signalbox/broker-core'
+import { serverAttributes } from '@signalbox/broker-core/internal'
 import { LARGE_BODY_BYTES, memberText } from '@signalbox/http-kit/internal'
 
 import type { AgentQuery } from '../requests/agent-query.ts'
 
 /** Begins the span of a call of an agent, within the span that the headers of the request name. */
 export function agentSpan(tracing: Tracing, agentId: string, query: AgentQuery, url: string): Span | undefined {
-  const { hostname, port, protocol } = new URL(url)
   const context = tracing.read(query.headers)
   return tracing.begin(
     {
@@ -18,8 +18,7 @@ export function agentSpan(tracing: Tracing, agentId: string, query: AgentQuery, 
         'gen_ai.agent.id': agentId,
         'gen_ai.agent.name': agentId,
         'gen_ai.conversation.id': contextIdOf(query.body),
-        'server.address': hostname,
-        'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+        ...serverAttributes(new URL(url)),
       },
     },
     context && { context, isTrusted: true },

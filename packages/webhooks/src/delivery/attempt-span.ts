@@ -1,5 +1,5 @@
 import type { Span, Tracing } from '@signalbox/broker-core'
-import { creationParent, MAX_LINKS } from '@signalbox/broker-core/internal'
+import { creationParent, MAX_LINKS, serverAttributes } from '@signalbox/broker-core/internal'
 
 import type { Item } from '../sources/source.ts'
 import type { Attempt } from './attempt.ts'
@@ -18,16 +18,15 @@ export function attemptSpan(
   const parents = items.slice(0, MAX_LINKS).flatMap(({ message }) => creationParent(message) ?? [])
   const [parent] = parents
   if (parent === undefined) return undefined
-  const { hostname, origin, port, protocol } = new URL(endpoint)
+  const url = new URL(endpoint)
   const start = {
     name: 'POST',
     kind: 'client',
     attributes: {
       'http.request.method': 'POST',
-      'server.address': hostname,
-      'server.port': port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port),
+      ...serverAttributes(url),
       // The path of a webhook is often its secret.
-      'url.full': `${origin}/REDACTED`,
+      'url.full': `${url.origin}/REDACTED`,
       'http.request.resend_count': failed === 0 ? undefined : failed,
     },
   } as const
