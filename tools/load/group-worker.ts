@@ -1,7 +1,9 @@
 // A broker with one queue of groups in a separate process. In the mode `work` it is to be killed: it reports every step
 // to the harness. In the mode `left` it reports the messages in the queue, and in the others it measures its own memory
 // and times.
-import { ANONYMOUS, createBroker, encodeText } from '@signalbox/broker-core'
+import { setTimeout as pause } from 'node:timers/promises'
+
+import { ANONYMOUS, createBroker, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { QueueDelivery } from '@signalbox/broker-core'
 import { openEmbeddedEngine } from '@signalbox/engine-embedded'
 import { openNatsEngine } from '@signalbox/engine-nats'
@@ -13,9 +15,10 @@ const BATCH = 500
 const CONSUMERS = 4
 const RECEIVED = 64
 const LAPSE_MS = 20
+const AGAIN_MS = 100
 /** On NATS a lease outlives its node, and a message that a killed node had requested comes after the ack wait. */
-const NATS_ACK_WAIT_MS = 6_000
-const NATS_LEASE_MS = 5_000
+const NATS_ACK_WAIT_MS = 11_000
+const NATS_LEASE_MS = 10_000
 
 export type GroupEngine = 'embedded' | 'nats'
 
@@ -93,6 +96,18 @@ function report(message: GroupReport): Promise<void> {
   })
 }
 
+/** Repeats a call to an engine that does not answer in time: a repeated send or settlement is recognized. */
+async function untilAnswered<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!isBrokerError(error, 'ENGINE_UNAVAILABLE')) throw error
+      await pause(AGAIN_MS)
+    }
+  }
+}
+
 /** One in fifty goes to the dead-letter queue with its first nack, and comes back at the end. */
 function diesAtFirst(number: number): boolean {
   return number % 50 === 7
@@ -101,15 +116,13 @@ function diesAtFirst(number: number): boolean {
 async function produce(): Promise<void> {
   for (let next = options.next; next < options.messages;) {
     const numbers = Array.from({ length: Math.min(BATCH, options.messages - next) }, (_, i) => next + i)
-    const results = await queues.sendBatch(
-      QUEUE,
-      numbers.map((number) => ({
-        body: encodeText(String(number)),
-        tags: { group: String(number % options.groups) },
-        deduplicationKey: String(number),
-        ...(diesAtFirst(number) ? { maxReceiveCount: 1, deadLetterQueue: DEAD } : {}),
-      })),
-    )
+    const inputs = numbers.map((number) => ({
+      body: encodeText(String(number)),
+      tags: { group: String(number % options.groups) },
+      deduplicationKey: String(number),
+      ...(diesAtFirst(number) ? { maxReceiveCount: 1, deadLetterQueue: DEAD } : {}),
+    }))
+    const results = await untilAnswered(() => queues.sendBatch(QUEUE, inputs))
     next += numbers.length
     const sent = numbers.map((number, i): GroupDelivery => [
       results[i]?.sequence ?? 0,
@@ -130,29 +143,31 @@ const receiptOf = ({ receipt }: QueueDelivery): string => receipt
 
 async function redrive(): Promise<void> {
   for (;;) {
-    const deliveries = await queues.receive(DEAD, { maxMessages: RECEIVED, waitMs: 5_000, leaseMs: 60_000 })
-    if (deliveries.length === 0) continue
-    const results = await queues.sendBatch(
-      QUEUE,
-      deliveries.map((delivery) => ({
-        body: delivery.message.body,
-        tags: { group: delivery.message.tags['group'] ?? '' },
-        deduplicationKey: `again ${numberOf(delivery)}`,
-      })),
+    const deliveries = await untilAnswered(() =>
+      queues.receive(DEAD, { maxMessages: RECEIVED, waitMs: 5_000, leaseMs: 60_000 }),
     )
+    if (deliveries.length === 0) continue
+    const inputs = deliveries.map((delivery) => ({
+      body: delivery.message.body,
+      tags: { group: delivery.message.tags['group'] ?? '' },
+      deduplicationKey: `again ${numberOf(delivery)}`,
+    }))
+    const results = await untilAnswered(() => queues.sendBatch(QUEUE, inputs))
     const sent = deliveries.map((delivery, i): GroupDelivery => {
       const number = numberOf(delivery)
       return [results[i]?.sequence ?? 0, number % options.groups, number, false]
     })
     await report({ step: 'sent', sent })
-    await queues.ack(deliveries.map(receiptOf))
+    await untilAnswered(() => queues.ack(deliveries.map(receiptOf)))
   }
 }
 
 async function consume(): Promise<void> {
   const leaseMs = options.engine === 'nats' ? NATS_LEASE_MS : 60_000
   for (;;) {
-    const deliveries = await queues.receive(QUEUE, { maxMessages: RECEIVED, waitMs: 5_000, leaseMs })
+    const deliveries = await untilAnswered(() =>
+      queues.receive(QUEUE, { maxMessages: RECEIVED, waitMs: 5_000, leaseMs }),
+    )
     if (deliveries.length === 0) continue
     const messages = deliveries.map((delivery): GroupDelivery => {
       const number = numberOf(delivery)
@@ -171,14 +186,14 @@ async function consume(): Promise<void> {
     }
     if (lapsing.length > 0) {
       await report({ step: 'lapsing', sequences: lapsing.map(sequenceOf) })
-      await queues.extend(lapsing.map(receiptOf), LAPSE_MS)
+      await untilAnswered(() => queues.extend(lapsing.map(receiptOf), LAPSE_MS))
     }
     const dead = nacked.filter(({ message }) => message.maxReceiveCount > 0)
     const [ackedNow, deadNow] = [acked.map(sequenceOf), dead.map(sequenceOf)]
     const returned = nacked.filter((delivery) => !dead.includes(delivery)).map(sequenceOf)
     await report({ step: 'ending', acked: ackedNow, dead: deadNow, returned })
-    const ack = queues.ack(acked.map(receiptOf))
-    const nack = queues.nack(nacked.map(receiptOf))
+    const ack = untilAnswered(() => queues.ack(acked.map(receiptOf)))
+    const nack = untilAnswered(() => queues.nack(nacked.map(receiptOf)))
     for (const { lost } of [await ack, await nack]) {
       if (lost.length > 0)
         await report({ step: 'failed', text: `${lost.length} receipts were lost within their leases` })

@@ -215,7 +215,7 @@ class GroupLedger {
 }
 
 /** A broker without reports for so long has nothing left, or is stuck, in ms. */
-const QUIET_MS = 20_000
+const QUIET_MS = 30_000
 
 /** Kills brokers that serve an ordered queue until every message was acknowledged. @throws AssertionError */
 export async function groupOrder({ log, ...options }: GroupOrderOptions): Promise<GroupOrderReport> {
