@@ -327,7 +327,7 @@ async function open(
   shared.prepare(connectors)
   opened.defer(() => shared.drain(graceMs).finished)
   graceMs = config.shutdownSeconds * 1000
-  health.serving({ health: () => healthOf(engine, { agents, channelSettings }, frontDoor.admission) })
+  health.serving({ health: () => healthOf(engine, { agents, channelSettings, schedules }, frontDoor.admission) })
   const { agentTtlSeconds } = config.connectors.a2a
   operatorApi.serve({
     broker: operators,

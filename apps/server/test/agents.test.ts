@@ -266,12 +266,16 @@ test('agents - a shutdown ends streams with an event and finishes calls in fligh
   await closed
 })
 
-test('agents - readiness says how the registry is', async () => {
+test('probes - readiness says whether the registry, the channel settings and the schedules follow changes', async () => {
   const { http, api } = await serve()
   await register(http.url, { agent_id: 'one', name: 'One', url: 'http://127.0.0.1:1/' })
   const ready = await fetch(`${api.url}/ready`)
   expect(ready.status).toBe(200)
   expect(await ready.json()).toMatchObject({
-    checks: expect.arrayContaining([{ name: 'registry', ok: true, detail: '1 agents' }]),
+    checks: expect.arrayContaining([
+      { name: 'channel_settings', ok: true, detail: 'current' },
+      { name: 'schedules', ok: true, detail: 'current' },
+      { name: 'registry', ok: true, detail: '1 agents' },
+    ]),
   })
 })

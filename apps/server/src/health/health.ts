@@ -1,7 +1,6 @@
 import { hostname } from 'node:os'
 
 import type { EngineHealth } from '@signalbox/broker-core'
-import type { ChannelSettingsLog } from '@signalbox/channel-settings'
 import type { AdmissionControl } from '@signalbox/http-kit'
 
 import type { Agents } from '../agents/open-agents.ts'
@@ -111,14 +110,33 @@ function failed(detail: string): EngineHealth {
   return { ok: false, checks: [{ name: 'engine', ok: false, detail }] }
 }
 
+/** A part of the node that follows a log of all nodes. */
+interface Followed {
+  /** `false` while changes by other nodes do not arrive. */
+  readonly current: boolean
+}
+
+function logCheck(
+  name: string,
+  { current }: Followed,
+  log: string,
+  detail = 'current',
+): EngineHealth['checks'][number] {
+  return { name, ok: current, detail: current ? detail : `waiting for the channel _AGENTS_.${log}` }
+}
+
 /**
- * Returns the health of the node: the engine's checks, memory, the channel settings and the registry. Too much memory
- * in use, or settings or a registry that do not follow changes, make the node not ready, although the engine may be
- * healthy.
+ * Returns the health of the node: the engine's checks, memory, the channel settings, the schedules and the registry. Too
+ * much memory in use, or a log of these that does not follow changes, makes the node not ready, although the engine may
+ * be healthy.
  */
 export async function healthOf(
   engine: HealthyEngine,
-  { agents, channelSettings }: { readonly agents: Agents | undefined; readonly channelSettings: ChannelSettingsLog },
+  {
+    agents,
+    channelSettings,
+    schedules,
+  }: { readonly agents: Agents | undefined; readonly channelSettings: Followed; readonly schedules: Followed },
   { limits, use }: AdmissionControl,
 ): Promise<EngineHealth> {
   const { ok, checks } = await engine.health()
@@ -128,14 +146,13 @@ export async function healthOf(
     ok: !use.memoryExceeded,
     detail: `${use.memoryExceeded ? 'above' : 'below'} ${memoryPercent} %${use.memoryExceeded ? ': bodies over 64 KiB and new streams are refused' : ''}`,
   }
-  const settings = {
-    name: 'channel_settings',
-    ok: channelSettings.current,
-    detail: channelSettings.current ? 'current' : 'waiting for the channel _AGENTS_.channel_settings',
-  }
-  const shared = [...checks, ...(memoryPercent === 0 ? [] : [memory]), settings]
+  const shared = [
+    ...checks,
+    ...(memoryPercent === 0 ? [] : [memory]),
+    logCheck('channel_settings', channelSettings, 'channel_settings'),
+    logCheck('schedules', schedules, 'schedules'),
+  ]
   if (agents === undefined) return { ok, checks: shared }
-  const { current, size } = agents.registry
-  const detail = current ? `${size} agents` : 'waiting for the channel _AGENTS_.discovery'
-  return { ok, checks: [...shared, { name: 'registry', ok: current, detail }] }
+  const { registry } = agents
+  return { ok, checks: [...shared, logCheck('registry', registry, 'discovery', `${registry.size} agents`)] }
 }

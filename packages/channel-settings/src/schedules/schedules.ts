@@ -86,6 +86,11 @@ export class Schedules implements AsyncDisposable {
     return schedules
   }
 
+  /** `false` while changes by other nodes do not arrive. */
+  get current(): boolean {
+    return this.#log.current
+  }
+
   list(): readonly ScheduleState[] {
     return [...this.#log.all()].map((known) => this.#stateOf(known))
   }
