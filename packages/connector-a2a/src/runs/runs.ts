@@ -12,7 +12,7 @@ import { StreamTimer } from '../stream/stream-timer.ts'
 import { startedTask } from '../subscriber/instances/task-ids.ts'
 import { taskRequest } from '../subscriber/isolation/task-isolation.ts'
 import type { TaskRecords } from '../subscriber/isolation/task-records.ts'
-import { bytesOf, mentions } from '../subscriber/json-bodies.ts'
+import { soughtTexts, mentions } from '../subscriber/json-bodies.ts'
 import { METHODS } from '../wire/index.ts'
 import type { RunCounters } from '../operators/run-counts.ts'
 import type { RunChunk, RunCursor, RunLog } from './run-log.ts'
@@ -181,7 +181,7 @@ interface RunStart {
 }
 
 /** The names of the request that subscribes to a task. */
-const SUBSCRIBES = bytesOf(Object.values(METHODS.resubscribe.names).filter((name) => name !== undefined))
+const SUBSCRIBES = soughtTexts(Object.values(METHODS.resubscribe.names).filter((name) => name !== undefined))
 
 /** Returns true for a request that subscribes to a task: its body is small. */
 function isSubscription(body: Uint8Array): boolean {

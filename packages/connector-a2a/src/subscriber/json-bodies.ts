@@ -6,15 +6,25 @@ import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 import type { AgentReply } from '../requests/agent-reply.ts'
 import { parseForTranslation } from '../wire/index.ts'
 
-/** Returns the bytes of texts, for {@link mentions}. */
-export function bytesOf(texts: readonly string[]): readonly Buffer[] {
-  return texts.map((text) => Buffer.from(text))
+/** Texts that {@link mentions} looks for. */
+export interface SoughtTexts {
+  readonly pattern: RegExp
+  readonly bytes: readonly Buffer[]
 }
 
+/** Prepares ASCII texts for {@link mentions}. No character of them has a meaning in a pattern. */
+export function soughtTexts(texts: readonly string[]): SoughtTexts {
+  return { pattern: new RegExp(texts.join('|'), 'u'), bytes: texts.map((text) => Buffer.from(text)) }
+}
+
+/** In a short body, one pattern finds six texts in a sixth of the time that six searches need. */
+const SHORT_BYTES = 2_048
+
 /** Returns true if a body contains one of these texts. This is cheaper than parsing it. */
-export function mentions(body: Uint8Array, texts: readonly Buffer[]): boolean {
-  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  return texts.some((text) => bytes.includes(text))
+export function mentions(body: Uint8Array, { bytes, pattern }: SoughtTexts): boolean {
+  const buffer = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (body.byteLength <= SHORT_BYTES) return pattern.test(buffer.toString('latin1'))
+  return bytes.some((text) => buffer.includes(text))
 }
 
 /** Parses a body with its numbers as they are written; undefined if it is not JSON. */
@@ -31,7 +41,12 @@ const MAX_ERROR_BYTES = 16_384
 
 /** Returns true if an agent answered with a JSON-RPC error that has one of these codes. */
 export function isErrorWith(codes: readonly number[], { body, failure }: AgentReply): boolean {
-  if (failure !== undefined || body.byteLength > MAX_ERROR_BYTES || !mentions(body, bytesOf(codes.map(String)))) {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  if (
+    failure !== undefined ||
+    body.byteLength > MAX_ERROR_BYTES ||
+    !codes.some((code) => bytes.includes(String(code)))
+  ) {
     return false
   }
   const response = readJson(decodeText(body) ?? '')?.value

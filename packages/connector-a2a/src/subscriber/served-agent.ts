@@ -40,7 +40,7 @@ import { InstanceCalls } from './instances/instance-calls.ts'
 import type { ServedInstance } from './instances/instance-pool.ts'
 import { CallPlace, InstancePool } from './instances/instance-pool.ts'
 import type { TaskIsolation } from './isolation/task-isolation.ts'
-import { bytesOf, mentions } from './json-bodies.ts'
+import { soughtTexts, mentions } from './json-bodies.ts'
 import type { AdmittedRequest, CallUnderWay } from './kept-requests.ts'
 import { KeptRequests } from './kept-requests.ts'
 import { ReplyBody } from './reply-body.ts'
@@ -455,7 +455,7 @@ function isCancelled({ wire }: AgentQuery): boolean {
 }
 
 const STREAM_CANCEL = 'stream_cancel'
-const STREAM_CANCEL_BYTES = bytesOf([STREAM_CANCEL])
+const STREAM_CANCEL_BYTES = soughtTexts([STREAM_CANCEL])
 
 /** The largest body that may be a `stream_cancel`. Larger bodies are not parsed. */
 const MAX_CANCEL_BYTES = 4096

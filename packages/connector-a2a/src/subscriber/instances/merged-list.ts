@@ -9,7 +9,7 @@ import type { AgentQuery } from '../../requests/agent-query.ts'
 import type { AgentReply } from '../../requests/agent-reply.ts'
 import { findMethod, memberOf } from '../../wire/index.ts'
 import type { CallResult } from '../agent-call.ts'
-import { bytesOf, mentions, parsedBody } from '../json-bodies.ts'
+import { soughtTexts, mentions, parsedBody } from '../json-bodies.ts'
 
 /** The page size of A2A for requests without one. */
 const DEFAULT_PAGE_SIZE = 50
@@ -40,7 +40,7 @@ interface InstancePage {
 const BEGIN: Position = { token: '', skip: 0, done: false, total: 0 }
 
 /** Cheaper than parsing every request. */
-const MENTIONED = bytesOf(['ListTasks'])
+const MENTIONED = soughtTexts(['ListTasks'])
 
 /** One request for the tasks of an agent with several instances, each of which lists its own. */
 export class MergedList {

@@ -6,7 +6,7 @@ import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 import { EventReader } from '../../stream/event-reader.ts'
 import { fromBytes } from '../../stream/native-events.ts'
 import { findMethod, memberOf } from '../../wire/index.ts'
-import { bytesOf, mentions } from '../json-bodies.ts'
+import { soughtTexts, mentions } from '../json-bodies.ts'
 
 /** A request that continues a task or a stream. */
 export interface FollowedTask {
@@ -18,7 +18,7 @@ export interface FollowedTask {
 }
 
 /** Every request that continues a task has one of these texts. Others are not parsed. */
-const MENTIONS = bytesOf(['taskId', 'task_id', 'tasks/', 'Task', 'stream_cancel'])
+const MENTIONS = soughtTexts(['taskId', 'task_id', 'tasks/', 'Task', 'stream_cancel'])
 
 /** Returns the task that a request continues; undefined for a request that begins something. */
 export function followedTask(body: Uint8Array): FollowedTask | undefined {
@@ -37,7 +37,7 @@ export function followedTask(body: Uint8Array): FollowedTask | undefined {
 }
 
 /** Every message of a context has one of these texts. Others are not parsed. */
-const CONTEXT_MENTIONS = bytesOf(['contextId', 'context_id'])
+const CONTEXT_MENTIONS = soughtTexts(['contextId', 'context_id'])
 
 /** Returns the context of the message in a request. */
 export function messageContext(body: Uint8Array): string | undefined {
@@ -62,7 +62,7 @@ function named(id: unknown, searchable: boolean): FollowedTask | undefined {
 const MAX_RESPONSE_BYTES = 1024 * 1024
 
 /** Every response that names a task has one of these texts. Others are not parsed. */
-const RESPONSE_MENTIONS = bytesOf(['"taskId"', '"task_id"', '"task"', '"status"', '"contextId"', '"context_id"'])
+const RESPONSE_MENTIONS = soughtTexts(['"taskId"', '"task_id"', '"task"', '"status"', '"contextId"', '"context_id"'])
 
 /** A stream names its task in its first events. */
 const MAX_STREAM_BYTES = 65_536
