@@ -106,6 +106,12 @@ export class KeyedLog {
     return event !== undefined && hasKey(event) ? event : undefined
   }
 
+  /** Returns the oldest entry that is kept, of any key; undefined if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
+  async oldest(): Promise<StoredEvent | undefined> {
+    const [event] = await this.#system.eventsStore.read(this.channel, { fromSequence: 1, maxMessages: 1 })
+    return event
+  }
+
   /**
    * Returns the last entry of a key. Writes the first entry if there is none; nodes that do so at the same time all get
    * the same entry.

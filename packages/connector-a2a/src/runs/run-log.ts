@@ -122,6 +122,7 @@ export class RunLog {
       throw error
     }
     this.#appended(chunk)
+    if (chunk.number % MARK_CHUNKS === 0 || (chunk.end && chunk.number > MARK_CHUNKS)) this.#mark(run, chunk.number)
     // A reader that misses it reads the log.
     await this.#system.events.publish(streamChannel(run), message).catch(() => {})
     return true
@@ -145,26 +146,59 @@ export class RunLog {
     }
   }
 
-  /** Returns the first chunk of a run that is kept; undefined if there is none. @throws BrokerError ENGINE_UNAVAILABLE */
-  async first(run: string): Promise<RunChunk | undefined> {
+  /** Records the number of a chunk, for {@link #firstLeft}. A reader that misses it finds most runs without it. */
+  #mark(run: string, number: number): void {
+    this.#log.write(markOf(run), { body: NOTHING, tags: { chunk: String(number) } }).catch(() => {})
+  }
+
+  /**
+   * Returns the first chunk of a run that is kept; undefined if there is none.
+   * @param known The number of a chunk that the reader has heard of; 0 if it has heard of none
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async first(run: string, known = 0): Promise<RunChunk | undefined> {
     for (let tried = 1; ;) {
       const entry = await this.#log.last(keyOf(run, 1))
       const from = Number(entry?.tags['from'] ?? 1)
-      if (from === 1) return entry && decodeChunk(entry)
-      const chunk = await this.read(run, from)
+      const chunk = from > 1 ? await this.read(run, from) : entry && decodeChunk(entry)
+      if (chunk !== undefined) return chunk
       // It may have been removed between the two.
-      if (chunk !== undefined || from === tried) return chunk
+      if (from === tried) return this.#firstLeft(run, from, known)
       tried = from
     }
+  }
+
+  /** Finds the first chunk of a run whose beginning was removed by retention: all of it, up to some chunk. */
+  async #firstLeft(run: string, removed: number, known: number): Promise<RunChunk | undefined> {
+    const oldest = await this.#log.oldest()
+    // Nothing that was written later than the oldest entry was removed.
+    if (oldest === undefined || oldest.timestamp < begunAt(run) - CLOCKS_MS) return undefined
+    const marked = Number((await this.#log.last(markOf(run)))?.tags['chunk'] ?? 0)
+    const from = Math.max(removed, marked, known)
+    let first = from === removed ? undefined : await this.read(run, from)
+    if (first === undefined) {
+      for (let number = from + 1; first === undefined && number <= from + MARK_CHUNKS; number++) {
+        first = await this.read(run, number)
+      }
+      return first
+    }
+    for (let gone = removed; first.number - gone > 1;) {
+      const middle: number = gone + Math.floor((first.number - gone) / 2)
+      const chunk = await this.read(run, middle)
+      if (chunk === undefined) gone = middle
+      else first = chunk
+    }
+    return first
   }
 
   /**
    * Returns the last chunk that begins at or before an event; undefined if the event was removed, or there are no
    * chunks.
+   * @param known See {@link first}
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async find(run: string, sequence: number): Promise<RunChunk | undefined> {
-    const first = await this.first(run)
+  async find(run: string, sequence: number, known = 0): Promise<RunChunk | undefined> {
+    const first = await this.first(run, known)
     return first === undefined || first.first > sequence
       ? undefined
       : this.#lastWhere(run, first, (chunk) => chunk.first <= sequence)
@@ -197,8 +231,23 @@ export class RunLog {
 
 const NOTHING = new Uint8Array(0)
 
+/** A run records the number of each chunk that this number divides, and that of its last one. */
+const MARK_CHUNKS = 64
+
+/** The most by which the clocks of two nodes differ, in ms. */
+const CLOCKS_MS = 60_000
+
 function keyOf(run: string, number: number): string {
   return `${run}/${number}`
+}
+
+function markOf(run: string): string {
+  return `${run}/last`
+}
+
+/** Returns the time at which a run began, by its id, in ms since the epoch; 0 for an id of an older version. */
+function begunAt(run: string): number {
+  return run[14] === '7' ? Number.parseInt(run.slice(0, 8) + run.slice(9, 13), 16) : 0
 }
 
 function encodeChunk(chunk: RunChunk): MessageInput & { readonly body: Uint8Array } {

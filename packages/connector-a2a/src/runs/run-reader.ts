@@ -62,6 +62,8 @@ export class RunReader implements FrameSource {
   #isReading = false
   /** The number of the last chunk that the log may have. */
   #known: number
+  /** The number of the last chunk that the reader has heard of. */
+  #heard = 0
   #live: RunChunk | undefined
   #frames: StreamFrame[] = []
   #written = 0
@@ -177,7 +179,9 @@ export class RunReader implements FrameSource {
     if (beat?.isLeft === true && this.#owner !== undefined) this.#abandoned()
     // A chunk that comes next need not be read from the log.
     if (chunk !== undefined && chunk.number === this.#next && !this.#isReading) this.#live = chunk
-    this.#known = Math.max(this.#known, chunk?.number ?? beat?.last ?? 0)
+    const last = chunk?.number ?? beat?.last ?? 0
+    this.#heard = Math.max(this.#heard, last)
+    this.#known = Math.max(this.#known, last)
     this.#readOn()
   }
 
@@ -226,14 +230,14 @@ export class RunReader implements FrameSource {
     const { gap, log, placed, run } = this.#options
     const isBeginning = this.#next === undefined
     // Its events that the reader has are read again, because a translation depends on them.
-    const found = isBeginning ? await log.find(run, this.#after + 1) : undefined
+    const found = isBeginning ? await log.find(run, this.#after + 1, this.#heard) : undefined
     if (found !== undefined) {
       placed?.(true)
       this.#next = found.number
       this.#sequence = found.first - 1
       return true
     }
-    const first = await log.first(run)
+    const first = await log.first(run, this.#heard)
     if (first === undefined || first.number <= (this.#next ?? 0)) return false
     if (isBeginning) placed?.(false)
     const text = await gap({ from: Math.max(this.#after, this.#sequence) + 1, to: first.first - 1 })
