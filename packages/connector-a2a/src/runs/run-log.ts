@@ -146,7 +146,7 @@ export class RunLog {
     }
   }
 
-  /** Records the number of a chunk, for {@link #firstLeft}. A reader that misses it finds most runs without it. */
+  /** Records the number of a chunk, for {@link #firstLeft}. If it fails, the next one replaces it. */
   #mark(run: string, number: number): void {
     this.#log.write(markOf(run), { body: NOTHING, tags: { chunk: String(number) } }).catch(() => {})
   }
@@ -168,7 +168,7 @@ export class RunLog {
     }
   }
 
-  /** Finds the first chunk of a run whose beginning was removed by retention: all of it, up to some chunk. */
+  /** Finds the first chunk of a run whose beginning was removed by retention. The chunks that are left have no gaps. */
   async #firstLeft(run: string, removed: number, known: number): Promise<RunChunk | undefined> {
     const oldest = await this.#log.oldest()
     // Nothing that was written later than the oldest entry was removed.
