@@ -49,7 +49,6 @@ export {
 export type { JsonLimits, JsonProblem, ParsedJson } from './json/json.ts'
 export {
   elementTexts,
-  elementTextsInSteps,
   memberText,
   memberTextInSteps,
   scanJson,

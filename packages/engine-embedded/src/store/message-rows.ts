@@ -78,6 +78,7 @@ export interface QueueRow {
   readonly expiresAt: number
   readonly maxReceiveCount: number
   readonly deadLetterQueue: string
+  /** May be a view of a larger buffer. */
   readonly body: Uint8Array
   /** 0 means immediately. */
   readonly dueAt: number
@@ -97,7 +98,7 @@ export function queueRow(message: QueueSend, now: number): QueueRow {
     expiresAt: expirationMs > 0 ? now + expirationMs : 0,
     maxReceiveCount,
     deadLetterQueue,
-    body: ownBody(message.body),
+    body: message.body,
     dueAt: delayMs > 0 ? now + delayMs : 0,
     deduplicationId: message.deduplicationId,
   }
@@ -184,9 +185,8 @@ export function sentMessage(
   { timestamp, size, expiresAt, maxReceiveCount, deadLetterQueue, body, tags: tagsText }: QueueRow,
   { channel, sequence, kept }: { readonly channel: string; readonly sequence: number; readonly kept: boolean },
 ): QueuedMessage {
-  const sent = { id, clientId, body, metadata, tags }
   const added = { channel, timestamp, sequence, receiveCount: 0, expiresAt, maxReceiveCount, deadLetterQueue }
-  const message = kept ? toQueueMessage(sent, added) : undefined
+  const message = kept ? toQueueMessage({ id, clientId, body: ownBody(body), metadata, tags }, added) : undefined
   const isDeadLetter = hasSourceTag(tagsText)
   return {
     sequence,
@@ -340,10 +340,10 @@ export function parseTags(json: string): Tags {
 }
 
 /**
- * Returns the body in a form that is cheap to post to the writer. Posting a view would copy its whole buffer, and small
- * Buffers are views of a shared one.
+ * Returns the body in a form that is cheap to keep in memory and to post to the writer alone. A view keeps its whole
+ * buffer, and posting it would copy the buffer.
  */
-function ownBody(body: Uint8Array): Uint8Array {
+export function ownBody(body: Uint8Array): Uint8Array {
   return body.byteLength === body.buffer.byteLength ? body : new Uint8Array(body)
 }
 

@@ -2,6 +2,7 @@ import type { SettingsEntry } from '@signalbox/broker-core/engine'
 
 import type { DamagedPlace } from '../store/damage.ts'
 import type { EntryRow, QueueRow } from '../store/message-rows.ts'
+import { ownBody } from '../store/message-rows.ts'
 import type { PackedEntryRows, PackedQueueRows, Texts } from '../store/packed-rows.ts'
 import { entryRowAt, packEntryRows, packQueueRows, packTexts, queueRowAt, textAt } from '../store/packed-rows.ts'
 import type { StoredChannel } from '../store/stored-channel.ts'
@@ -141,7 +142,7 @@ export function packOperations(operations: readonly Operation[]): Post {
       kinds[i] = SETTLE
       settlements.push(operation)
     } else {
-      others.push(operation)
+      others.push(operation.kind === 'send' ? withOwnBodies(operation) : operation)
     }
   }
   return {
@@ -151,6 +152,10 @@ export function packOperations(operations: readonly Operation[]): Post {
     settlements: settlements.length === 0 ? undefined : packSettlements(settlements),
     others,
   }
+}
+
+function withOwnBodies(send: SendOperation): SendOperation {
+  return { ...send, messages: send.messages.map((row) => ({ ...row, body: ownBody(row.body) })) }
 }
 
 function isSmall({ body }: QueueRow | EntryRow): boolean {

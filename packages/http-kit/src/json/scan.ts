@@ -7,6 +7,11 @@ import type { Steps } from '../surface/fair-turns.ts'
  */
 export interface MemberSink {
   member(key: string, start: number, end: number): void
+  /**
+   * Receives each element of an outermost array, after the members of the element if it is an object. An empty array has
+   * one element, which is empty. @default neither elements nor their members are reported
+   */
+  element?(start: number, end: number): void
 }
 
 /** Limits of {@link scanJson}. A limit of 0 is none. */
@@ -45,6 +50,8 @@ export interface Scan {
   readonly valueBytes: number
   /** The range of the free-form member's value, with the blanks around it. */
   readonly freeForm: readonly [start: number, end: number] | undefined
+  /** The place after the first bracket that closed the outermost array or object; 0 if there is none. */
+  readonly end: number
 }
 
 /** Memory that V8 needs for an array or object, for a key, and for an element after a comma, in bytes. */
@@ -103,7 +110,11 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
   let freeEnd = 0
   /** The number of keys of the path that lead to the current place. */
   let onPath = 0
-  let inArray = false
+  /** The depth of the object whose members are reported; 0 if none is. */
+  let level = 0
+  let isObject = false
+  let elementStart = 0
+  let end = 0
   let stringStart = 0
   let stringEnd = 0
   let key: string | undefined
@@ -127,16 +138,16 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
       break
     }
     if (char === QUOTE) {
-      let end = text.indexOf('"', at + 1)
-      if (end !== -1 && text.charCodeAt(end - 1) === BACKSLASH) end = yield* escapedEnd(text, at, end)
-      if (end === -1) break
+      let closing = text.indexOf('"', at + 1)
+      if (closing !== -1 && text.charCodeAt(closing - 1) === BACKSLASH) closing = yield* escapedEnd(text, at, closing)
+      if (closing === -1) break
       if (++parts > mostParts) {
         exceeded ??= 'parts'
         break
       }
       stringStart = at
-      stringEnd = end
-      at = end
+      stringEnd = closing
+      at = closing
     } else if (char === COLON) {
       keys++
       if (onPath > 0 && onPath === path.length) freeKeys++
@@ -144,10 +155,10 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
         exceeded ??= keys > mostKeys ? 'keys' : 'outside'
         break
       }
-      if (depth === 1 && !inArray) {
+      if (depth === level && isObject) {
         key = keyText(text, stringStart, stringEnd)
         valueStart = at + 1
-        if (path[0] === key) onPath = 1
+        if (level === 1 && path[0] === key) onPath = 1
       } else if (onPath > 0 && onPath < path.length && onPath === depth - 1) {
         if (path[onPath] === keyText(text, stringStart, stringEnd)) onPath = depth
       }
@@ -164,9 +175,12 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
         exceeded ??= commas > mostCommas ? 'commas' : 'outside'
         break
       }
-      if (depth === 1 && key !== undefined) {
+      if (depth === level && key !== undefined) {
         report(text, key, valueStart, at === blankEnd ? blankStart : at, sink)
         key = undefined
+      } else if (depth === 1 && level === 2) {
+        reportElement(text, elementStart, at === blankEnd ? blankStart : at, sink)
+        elementStart = at + 1
       }
     } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
       if (++parts > mostParts) {
@@ -175,11 +189,19 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
       }
       containers++
       if (++depth > maxDepth) exceeded ??= 'depth'
-      if (depth === 1) inArray = char === OPEN_BRACKET
+      if (depth === 1) {
+        level = char === OPEN_BRACE ? 1 : sink.element === undefined ? 0 : 2
+        elementStart = at + 1
+      }
+      if (depth === level) isObject = char === OPEN_BRACE
     } else if (char === CLOSE_BRACE || char === CLOSE_BRACKET) {
-      if (depth === 1 && key !== undefined) {
+      if (depth === level && key !== undefined) {
         report(text, key, valueStart, at === blankEnd ? blankStart : at, sink)
         key = undefined
+      }
+      if (depth === 1) {
+        if (level === 2) reportElement(text, elementStart, at === blankEnd ? blankStart : at, sink)
+        if (end === 0) end = at + 1
       }
       if (onPath >= depth && onPath > 0) {
         if (onPath === path.length) freeEnd = at
@@ -201,7 +223,7 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
     tokenStart = at + 1
   }
   const valueBytes = containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES
-  return { exceeded, keys, valueBytes, freeForm: freeEnd > freeStart ? [freeStart, freeEnd] : undefined }
+  return { exceeded, keys, valueBytes, freeForm: freeEnd > freeStart ? [freeStart, freeEnd] : undefined, end }
 }
 
 const NO_PATH: readonly string[] = []
@@ -282,8 +304,19 @@ function keyText(text: string, start: number, end: number): string {
 
 /** @param to The end of the value, without blanks */
 function report(text: string, key: string, from: number, to: number, sink: MemberSink): void {
-  const start = from < to && isBlank(text.charCodeAt(from)) ? lastBlank(text, from) + 1 : from
+  const start = valueStartOf(text, from, to)
   sink.member(key, start, Math.max(start, to))
+}
+
+/** @param to The end of the element, without blanks */
+function reportElement(text: string, from: number, to: number, sink: MemberSink): void {
+  const start = valueStartOf(text, from, to)
+  sink.element?.(start, Math.max(start, to))
+}
+
+/** Returns the place after the blanks before a value. */
+function valueStartOf(text: string, from: number, to: number): number {
+  return from < to && isBlank(text.charCodeAt(from)) ? lastBlank(text, from) + 1 : from
 }
 
 export function isBlank(char: number): boolean {
@@ -336,39 +369,15 @@ export function* memberTextInSteps(objectText: string, key: string): Steps<strin
   return member.found
 }
 
-/**
- * Returns the source texts of the elements of a JSON array. For invalid JSON the result is arbitrary.
- * @param most The most elements to return
- */
-export function elementTexts(arrayText: string, most = Number.POSITIVE_INFINITY): readonly string[] {
-  return allSteps(elementTextsInSteps(arrayText, most))
-}
-
-/** Returns the elements as {@link elementTexts} does, with a pause after each piece. */
-export function* elementTextsInSteps(arrayText: string, most: number): Steps<readonly string[]> {
+/** Returns the source texts of the elements of a JSON array. For invalid JSON the result is arbitrary. */
+export function elementTexts(arrayText: string): readonly string[] {
   const elements: string[] = []
-  let depth = 0
-  let start = 0
-  let pauseAt = PIECE_CHARACTERS
-  for (let at = 0; at < arrayText.length; at++) {
-    if (at >= pauseAt) {
-      pauseAt = at + PIECE_CHARACTERS
-      yield
-    }
-    const char = arrayText.charCodeAt(at)
-    if (char === QUOTE) {
-      at = endOfString(arrayText, at)
-      if (at === -1) return elements
-    } else if (char === OPEN_BRACE || char === OPEN_BRACKET) {
-      if (++depth === 1) start = at + 1
-    } else if ((char === COMMA && depth === 1) || char === CLOSE_BRACE || char === CLOSE_BRACKET) {
-      if (depth === 1) {
-        const element = arrayText.slice(start, at).trim()
-        if (element !== '' && elements.push(element) >= most) return elements
-        start = at + 1
-      }
-      if (char !== COMMA) depth--
-    }
+  const sink: MemberSink = {
+    member() {},
+    element(start, end) {
+      if (end > start) elements.push(arrayText.slice(start, end))
+    },
   }
+  scanJson(arrayText, NO_LIMITS, sink)
   return elements
 }
