@@ -37,6 +37,79 @@ export class Pace {
   }
 }
 
+/** The time for which a tick of the event loop begins short work, in ms. */
+const TICK_MS = 2
+/** Pieces of work between two looks at the clock. */
+const PIECES = 4
+
+/**
+ * Begins short pieces of work in their order, for {@link TICK_MS} in each tick of the event loop. Requests that arrive at
+ * the same time, and calls that end with the same commit, would otherwise share one long tick, in which no timer fires
+ * and no socket is read.
+ */
+export class TickWork {
+  #waiting: (() => void)[] = []
+  #next = 0
+  /** `true` while a step is scheduled. */
+  #scheduled = false
+  /** The time at which this tick began to work, as of `performance.now()`; `undefined` if it has not. */
+  #began: number | undefined
+
+  /** Runs the work now if nothing waits and the tick has time left, otherwise in a later tick. */
+  run(work: () => void): void {
+    if (this.#waiting.length > 0 || !this.#hasTime()) this.soon(work)
+    else work()
+  }
+
+  /** Runs the work after the current callback, in this tick if it has time left. */
+  soon(work: () => void): void {
+    this.#waiting.push(work)
+    if (this.#scheduled) return
+    this.#scheduled = true
+    process.nextTick(this.#step)
+  }
+
+  #hasTime(): boolean {
+    const now = performance.now()
+    if (this.#began === undefined) {
+      this.#began = now
+      setImmediate(this.#endTick)
+    }
+    return now < this.#began + TICK_MS
+  }
+
+  readonly #endTick = (): void => {
+    this.#began = undefined
+  }
+
+  readonly #step = (): void => {
+    if (!this.#hasTime()) {
+      setImmediate(this.#step)
+      return
+    }
+    try {
+      for (let piece = 0; piece < PIECES; piece++) {
+        const work = this.#waiting[this.#next++]
+        if (work === undefined) break
+        work()
+      }
+    } finally {
+      if (this.#next < this.#waiting.length) queueMicrotask(this.#afterPieces)
+      else {
+        this.#waiting = []
+        this.#next = 0
+        this.#scheduled = false
+      }
+    }
+  }
+
+  /** Continues after the promises that the pieces have resolved were handled, so that their time counts too. */
+  readonly #afterPieces = (): void => process.nextTick(this.#step)
+}
+
+/** The work of this process: an event loop has one order of ticks. */
+export const tickWork = new TickWork()
+
 /** Runs the tasks of each key one after the other. */
 export class SerialTasks {
   readonly #last = new Map<string, Promise<unknown>>()

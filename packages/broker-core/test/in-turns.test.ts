@@ -1,7 +1,7 @@
 import { array, assert, asyncProperty, string } from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { inTurns, Pace, sortInTurns } from '../src/in-turns.ts'
+import { inTurns, Pace, sortInTurns, TickWork } from '../src/in-turns.ts'
 
 test('turns - every item is visited once, in order', async () => {
   for (const length of [0, 1, 255, 256, 257, 1_000]) {
@@ -47,6 +47,55 @@ test('turns - tasks that share a pace do one long piece of work in each tick', a
   }
   await Promise.all([task(), task(), task(), task()])
   expect(new Set(ticks).size).toBe(4)
+})
+
+/** Counts the ticks of the event loop until `isOver` returns `true`. */
+function countTicks(isOver: () => boolean): () => number {
+  let tick = 0
+  const count = (): void => {
+    tick++
+    if (!isOver()) setImmediate(count)
+  }
+  setImmediate(count)
+  return () => tick
+}
+
+test('tick work - calls that end at the same time are handled in order, a few milliseconds of them in each tick', async () => {
+  const work = new TickWork()
+  const done: { readonly call: number; readonly tick: number }[] = []
+  const tick = countTicks(() => done.length === 60)
+  const ended = async (call: number): Promise<void> => {
+    await new Promise<void>((resolve) => work.soon(resolve))
+    // The work of a call begins after its promise, not in it.
+    await undefined
+    workUntil(performance.now() + 0.5)
+    done.push({ call, tick: tick() })
+  }
+  await Promise.all(Array.from({ length: 60 }, (_, call) => ended(call)))
+  expect(done.map(({ call }) => call)).toEqual(Array.from({ length: 60 }, (_, call) => call))
+  const perTick = Map.groupBy(done, (each) => each.tick)
+  expect(Math.max(...Array.from(perTick.values(), (calls) => calls.length))).toBeLessThanOrEqual(12)
+})
+
+test('tick work - work runs at once while the tick has time, and later after work that waits', async () => {
+  const work = new TickWork()
+  const ran: string[] = []
+  work.run(() => {
+    ran.push('first')
+    workUntil(performance.now() + 3)
+  })
+  expect(ran).toEqual(['first'])
+  const rest = new Promise<void>((resolve) => {
+    work.run(() => ran.push('second'))
+    work.run(() => ran.push('third'))
+    work.soon(() => {
+      ran.push('fourth')
+      resolve()
+    })
+  })
+  expect(ran).toEqual(['first'])
+  await rest
+  expect(ran).toEqual(['first', 'second', 'third', 'fourth'])
 })
 
 test('sort in turns - few names', async () => {

@@ -55,6 +55,35 @@ test('group commit - sequences follow the order of the calls, in every group', a
   expect(results.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1))
 })
 
+test('group commit - callers of one commit continue in their order, and share no long tick of the event loop', async () => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  const calls = Array.from({ length: 30 }, (_, call) => call)
+  let tick = 0
+  const count = (): void => {
+    tick++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  onTestFinished(() => clearImmediate(counting))
+  const receivers: { readonly call: number; readonly tick: number }[] = []
+  const senders: typeof receivers = []
+  const continues = (call: number, list: typeof receivers): void => {
+    list.push({ call, tick })
+    for (const end = performance.now() + 1; performance.now() < end;);
+  }
+  const received = calls.map((call) =>
+    receive(engine, 'queue', { waitMs: 10_000 }).then(() => continues(call, receivers)),
+  )
+  const sent = calls.map((call) => engine.queues.send('queue', queued('')).then(() => continues(call, senders)))
+  await Promise.all([...received, ...sent])
+  for (const list of [receivers, senders]) {
+    expect(list.map(({ call }) => call)).toEqual(calls)
+    const perTick = Map.groupBy(list, (each) => each.tick)
+    expect(Math.max(...Array.from(perTick.values(), (some) => some.length))).toBeLessThanOrEqual(8)
+  }
+})
+
 test('group commit - an operation that is refused fails alone and leaves no gap', async () => {
   await using folder = await Folder.make()
   await using engine = await folder.open({ queueMaxBytes: 1_000 })

@@ -47,13 +47,7 @@ export {
   scanLimits,
 } from './json/json.ts'
 export type { JsonLimits, JsonProblem, ParsedJson } from './json/json.ts'
-export {
-  elementTexts,
-  memberText,
-  memberTextInSteps,
-  scanJson,
-  scanJsonInSteps,
-} from './json/scan.ts'
+export { elementTexts, memberText, memberTextInSteps, scanJson, scanJsonInSteps } from './json/scan.ts'
 export type { ExceededLimit, MemberSink, Scan, ScanLimits } from './json/scan.ts'
 export { NameResolver, resolveBySystem } from './names/name-resolver.ts'
 export type { NameResolverOptions } from './names/name-resolver.ts'

@@ -364,6 +364,35 @@ describe('surface - limits', () => {
     expect(await taken(17_000)).toBe(8)
   })
 
+  test('surface - requests that arrive at the same time begin in their order, a few milliseconds of them in each tick', async () => {
+    let turn = 0
+    const count = (): void => {
+      turn++
+      counting = setImmediate(count)
+    }
+    let counting = setImmediate(count)
+    onTestFinished(() => clearImmediate(counting))
+    const begun: { readonly body: string; readonly turn: number }[] = []
+    const { url } = await servePlain(
+      bodyRoute(100, (exchange, _call, body) => {
+        begun.push({ body: String(body), turn })
+        for (const end = performance.now() + 1; performance.now() < end;);
+        exchange.answer('taken')
+      }),
+    )
+    const bodies = Array.from({ length: 40 }, (_, i) => String(10 + i))
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    await once(socket, 'connect')
+    let answers = ''
+    socket.on('data', (chunk) => (answers += String(chunk)))
+    socket.write(bodies.map((body) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n${body}`).join(''))
+    await expect.poll(() => answers.split('taken').length - 1).toBe(40)
+    expect(begun.map(({ body }) => body)).toEqual(bodies)
+    const perTurn = Map.groupBy(begun, (each) => each.turn)
+    expect(Math.max(...Array.from(perTurn.values(), (requests) => requests.length))).toBeLessThanOrEqual(8)
+  })
+
   test('surface - limits can be replaced while requests are under way', async () => {
     const admission = new Control({ limits: { process: { requestsInFlight: 1 } } })
     const open: (() => void)[] = []

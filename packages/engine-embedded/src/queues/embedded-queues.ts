@@ -13,7 +13,7 @@ import type {
   SettleResult,
 } from '@signalbox/broker-core/engine'
 import { maxAgeMsOf, unavailable } from '@signalbox/broker-core/engine'
-import { MAX_TIMER_MS, SettledReceipts } from '@signalbox/broker-core/internal'
+import { MAX_TIMER_MS, SettledReceipts, tickWork } from '@signalbox/broker-core/internal'
 
 import { setImmediate as nextTick } from 'node:timers/promises'
 
@@ -436,7 +436,8 @@ class WaitingReceivers {
       options,
       resolve: (deliveries) => {
         end()
-        resolve(deliveries)
+        // One commit can have messages for many receivers: their answers share no long tick.
+        tickWork.soon(() => resolve(deliveries))
       },
       reject: (error) => {
         end()

@@ -19,7 +19,7 @@ export interface PackedQueueRows {
   readonly deduplicationId: readonly (string | undefined)[] | undefined
   /** {@link QUEUE_NUMBERS} numbers for each: timestamp, size, expiresAt, dueAt, maxReceiveCount, end of the body. */
   readonly numbers: Float64Array
-  readonly bodies: Uint8Array
+  readonly bodies: Uint8Array<ArrayBuffer>
 }
 
 const QUEUE_NUMBERS = 6
@@ -81,7 +81,7 @@ export interface PackedEntryRows {
   readonly deduplicationId: readonly (string | undefined)[] | undefined
   /** {@link ENTRY_NUMBERS} numbers for each: size, tombstone, expectLastOfKey or `NOTHING`, end of the body. */
   readonly numbers: Float64Array
-  readonly bodies: Uint8Array
+  readonly bodies: Uint8Array<ArrayBuffer>
 }
 
 const ENTRY_NUMBERS = 4

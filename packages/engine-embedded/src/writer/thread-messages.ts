@@ -154,6 +154,16 @@ export function packOperations(operations: readonly Operation[]): Post {
   }
 }
 
+/** The bytes from which a buffer is moved to the other thread: copying less costs no more than moving. */
+const MOVED_BYTES = 16 * 1024
+
+/** Returns the buffers of a post that are moved to the other thread, and not copied. */
+export function movedBuffers({ sends, appends }: Post): ArrayBuffer[] {
+  const buffers: ArrayBuffer[] = []
+  for (const packed of [sends, appends]) if (packed) buffers.push(packed.rows.bodies.buffer)
+  return buffers.filter(({ byteLength }) => byteLength >= MOVED_BYTES)
+}
+
 function withOwnBodies(send: SendOperation): SendOperation {
   return { ...send, messages: send.messages.map((row) => ({ ...row, body: ownBody(row.body) })) }
 }

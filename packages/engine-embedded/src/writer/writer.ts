@@ -1,5 +1,5 @@
 import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
+import { messageOf, tickWork } from '@signalbox/broker-core/internal'
 import module from 'node:module'
 import { dirname } from 'node:path'
 import v8 from 'node:v8'
@@ -18,7 +18,7 @@ import type {
 } from './operations.ts'
 import { isResultOf } from './operations.ts'
 import type { GroupReply, WriterReply, WriterRequest, WriterSettings, WriterThreadData } from './thread-messages.ts'
-import { packOperations, unpackResults } from './thread-messages.ts'
+import { movedBuffers, packOperations, unpackResults } from './thread-messages.ts'
 
 // oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
 
@@ -35,6 +35,9 @@ const MAX_BYTES = 32 * 1024 * 1024
  * loop.
  */
 const POST_OPERATIONS = 512
+
+/** The operations whose callers answer a client. Many end with one commit, and their answers share no long tick. */
+const ANSWERED: ReadonlySet<OperationKind> = new Set(['send', 'append'])
 
 interface WriterEvents {
   /** Called before the results of a group reach their callers. */
@@ -114,7 +117,7 @@ export class Writer {
 
   /**
    * Submits one operation to the thread. `apply` runs as soon as the operation is durable, before any later event is
-   * handled; its return value resolves the promise.
+   * handled; its return value resolves the promise, for {@link ANSWERED} operations in one of the next ticks.
    * @throws BrokerError ENGINE_UNAVAILABLE, QUEUE_FULL, CONFLICT
    */
   submit<K extends OperationKind, T>(
@@ -137,7 +140,9 @@ export class Writer {
             return
           }
           try {
-            resolve(apply(result))
+            const value = apply(result)
+            if (ANSWERED.has(kind)) tickWork.soon(() => resolve(value))
+            else resolve(value)
           } catch (error) {
             reject(error)
           }
@@ -181,11 +186,11 @@ export class Writer {
   #post(batch: Pending[]): void {
     const activity = this.#events.activity()
     if (activity) batch.push({ operation: activity, bytes: 0, settle: () => {}, fail: () => {} })
-    const request: WriterRequest = packOperations(batch.map((pending) => pending.operation))
+    const request = packOperations(batch.map((pending) => pending.operation))
     if (this.#posted.length === 0) this.#worker.ref()
     this.#posted = this.#posted.length === 0 ? batch : [...this.#posted, ...batch]
     this.#posts.push(batch.length)
-    this.#worker.postMessage(request)
+    this.#worker.postMessage(request, movedBuffers(request))
   }
 
   #settle(reply: GroupReply): void {

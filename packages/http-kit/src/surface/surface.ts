@@ -1,7 +1,7 @@
 import type { Buffer } from 'node:buffer'
 
 import type { Tracing } from '@signalbox/broker-core'
-import { OrderedSet } from '@signalbox/broker-core/internal'
+import { OrderedSet, tickWork } from '@signalbox/broker-core/internal'
 
 import { RefusedError } from '../errors.ts'
 import type { Refusal } from '../admission/refusal.ts'
@@ -146,14 +146,15 @@ export class Surface {
     const parse = (body: Buffer): void => this.#contain(exchange, () => this.#parse(call, body))
     const done = (refusal: Refusal | undefined, body: Buffer): void => {
       if (refusal !== undefined) this.#contain(exchange, () => exchange.refuse(refusal))
-      else if (body.byteLength <= TURN_BYTES) parse(body)
       else {
         // The body counts while it waits for its turn, also after the client has gone.
         hold?.retain()
-        fairTurns.run(hold?.account.key ?? '', () => {
+        const begin = (): void => {
           parse(body)
           hold?.release()
-        })
+        }
+        if (body.byteLength <= TURN_BYTES) tickWork.run(begin)
+        else fairTurns.run(hold?.account.key ?? '', begin)
       }
     }
     readBody(request, limit, done, hold)
