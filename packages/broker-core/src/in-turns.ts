@@ -39,8 +39,13 @@ export class Pace {
 
 /** The time for which a tick of the event loop begins short work, in ms. */
 const TICK_MS = 2
+/**
+ * Pieces of work that a tick begins in any case. Time also passes while other processes use the processor, and a tick
+ * with a few pieces costs more than these.
+ */
+const MIN_PIECES = 16
 /** Pieces of work between two looks at the clock. */
-const PIECES = 4
+const STEP_PIECES = 4
 
 /**
  * Begins short pieces of work in their order, for {@link TICK_MS} in each tick of the event loop. Requests that arrive at
@@ -52,13 +57,17 @@ export class TickWork {
   #next = 0
   /** `true` while a step is scheduled. */
   #scheduled = false
-  /** The time at which this tick began to work, as of `performance.now()`; `undefined` if it has not. */
-  #began: number | undefined
+  /** The pieces that this tick has begun, and the time of the first one as of `performance.now()`. */
+  #pieces = 0
+  #began = 0
 
   /** Runs the work now if nothing waits and the tick has time left, otherwise in a later tick. */
   run(work: () => void): void {
     if (this.#waiting.length > 0 || !this.#hasTime()) this.soon(work)
-    else work()
+    else {
+      this.#pieces++
+      work()
+    }
   }
 
   /** Runs the work after the current callback, in this tick if it has time left. */
@@ -70,16 +79,15 @@ export class TickWork {
   }
 
   #hasTime(): boolean {
-    const now = performance.now()
-    if (this.#began === undefined) {
-      this.#began = now
+    if (this.#pieces === 0) {
+      this.#began = performance.now()
       setImmediate(this.#endTick)
     }
-    return now < this.#began + TICK_MS
+    return this.#pieces < MIN_PIECES || performance.now() < this.#began + TICK_MS
   }
 
   readonly #endTick = (): void => {
-    this.#began = undefined
+    this.#pieces = 0
   }
 
   readonly #step = (): void => {
@@ -88,9 +96,10 @@ export class TickWork {
       return
     }
     try {
-      for (let piece = 0; piece < PIECES; piece++) {
+      for (let piece = 0; piece < STEP_PIECES; piece++) {
         const work = this.#waiting[this.#next++]
         if (work === undefined) break
+        this.#pieces++
         work()
       }
     } finally {

@@ -60,7 +60,7 @@ function countTicks(isOver: () => boolean): () => number {
   return () => tick
 }
 
-test('tick work - calls that end at the same time are handled in order, a few milliseconds of them in each tick', async () => {
+test('tick work - calls that end at the same time are handled in order, a few of them in each tick', async () => {
   const work = new TickWork()
   const done: { readonly call: number; readonly tick: number }[] = []
   const tick = countTicks(() => done.length === 60)
@@ -74,16 +74,14 @@ test('tick work - calls that end at the same time are handled in order, a few mi
   await Promise.all(Array.from({ length: 60 }, (_, call) => ended(call)))
   expect(done.map(({ call }) => call)).toEqual(Array.from({ length: 60 }, (_, call) => call))
   const perTick = Map.groupBy(done, (each) => each.tick)
-  expect(Math.max(...Array.from(perTick.values(), (calls) => calls.length))).toBeLessThanOrEqual(12)
+  expect(Math.max(...Array.from(perTick.values(), (calls) => calls.length))).toBeLessThanOrEqual(20)
 })
 
 test('tick work - work runs at once while the tick has time, and later after work that waits', async () => {
   const work = new TickWork()
   const ran: string[] = []
-  work.run(() => {
-    ran.push('first')
-    workUntil(performance.now() + 3)
-  })
+  for (let piece = 1; piece < 16; piece++) work.run(() => workUntil(performance.now() + 0.2))
+  work.run(() => ran.push('first'))
   expect(ran).toEqual(['first'])
   const rest = new Promise<void>((resolve) => {
     work.run(() => ran.push('second'))

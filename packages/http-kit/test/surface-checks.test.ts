@@ -364,7 +364,7 @@ describe('surface - limits', () => {
     expect(await taken(17_000)).toBe(8)
   })
 
-  test('surface - requests that arrive at the same time begin in their order, a few milliseconds of them in each tick', async () => {
+  test('surface - requests that arrive at the same time begin in their order, a few of them in each tick', async () => {
     let turn = 0
     const count = (): void => {
       turn++
@@ -390,7 +390,7 @@ describe('surface - limits', () => {
     await expect.poll(() => answers.split('taken').length - 1).toBe(40)
     expect(begun.map(({ body }) => body)).toEqual(bodies)
     const perTurn = Map.groupBy(begun, (each) => each.turn)
-    expect(Math.max(...Array.from(perTurn.values(), (requests) => requests.length))).toBeLessThanOrEqual(8)
+    expect(Math.max(...Array.from(perTurn.values(), (requests) => requests.length))).toBeLessThanOrEqual(20)
   })
 
   test('surface - limits can be replaced while requests are under way', async () => {
