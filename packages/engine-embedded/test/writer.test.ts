@@ -73,7 +73,7 @@ test('group commit - callers of one commit continue in their order, and share no
     for (const end = performance.now() + 1; performance.now() < end;);
   }
   const received = calls.map((call) =>
-    receive(engine, 'queue', { waitMs: 10_000 }).then(() => continues(call, receivers)),
+    receive(engine, 'queue', { maxMessages: 1, waitMs: 10_000 }).then(() => continues(call, receivers)),
   )
   const sent = calls.map((call) => engine.queues.send('queue', queued('')).then(() => continues(call, senders)))
   await Promise.all([...received, ...sent])

@@ -167,11 +167,17 @@ export class Queues {
           ? gate.receive(channel, options, !access.gated)
           : access.engine.queues.receive(channel, options)
       }
-      const deliveries = await (waitMs > 0
-        ? this.#waiting(channel, () =>
-            access.governed ? this.#whilePermitted(channel, signal, receive) : receive(signal),
-          )
-        : receive(signal))
+      let deliveries: readonly QueueDelivery[]
+      if (waitMs > 0) {
+        // While the call waits, the caller is a receiver.
+        const attachment: Attachment = { kind: 'receiver', type: 'queues', channel, group: undefined, caller }
+        access.observers.attached(attachment)
+        try {
+          deliveries = await (access.governed ? this.#whilePermitted(channel, signal, receive) : receive(signal))
+        } finally {
+          access.observers.detached(attachment)
+        }
+      } else deliveries = await receive(signal)
       for (const { message } of deliveries) access.observers.delivered('queues', channel, access.caller, message)
       if (deliveries.length > 0) spans?.received(channel, deliveries, startedAt, leaseMs)
       return deliveries
@@ -195,18 +201,6 @@ export class Queues {
       hasRetryPolicy: () => this.#access.engine.settings.of('queues', channel).retry !== undefined,
     }
     return new WorkerPool(queue, options, handler)
-  }
-
-  /** Reports the caller as a receiver while the call waits. */
-  async #waiting<T>(channel: string, call: () => Promise<T>): Promise<T> {
-    const { caller, observers } = this.#access
-    const attachment: Attachment = { kind: 'receiver', type: 'queues', channel, group: undefined, caller }
-    observers.attached(attachment)
-    try {
-      return await call()
-    } finally {
-      observers.detached(attachment)
-    }
   }
 
   /**

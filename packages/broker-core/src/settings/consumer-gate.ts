@@ -82,21 +82,24 @@ export class ConsumerGate {
    * Receives through the gate.
    * @param exempt `true` passes the gate at once
    */
-  async receive(queue: string, options: ReceiveOptions, exempt: boolean): Promise<readonly QueueDelivery[]> {
-    const { queues } = this.#engine
+  receive(queue: string, options: ReceiveOptions, exempt: boolean): Promise<readonly QueueDelivery[]> {
     const end = performance.now() + options.waitMs
     const place = ++this.#lastPlace
-    for (let { waitMs } = options; waitMs >= 0;) {
+    // No async function: its frame would be kept in memory for each receiver that waits.
+    const receive = (waitMs: number): Promise<readonly QueueDelivery[]> => {
       const changes = this.#changes
       const isGated = !exempt && !this.#closed && this.applies(queue)
-      const deliveries = isGated
-        ? await this.#gateOf(queue).receive({ ...options, waitMs }, place)
-        : await queues.receive(queue, waitMs === options.waitMs ? options : { ...options, waitMs })
-      // A change of the rules ends the wait in the engine.
-      if (deliveries.length > 0 || changes === this.#changes) return deliveries
-      waitMs = Math.floor(end - performance.now())
+      const received = isGated
+        ? this.#gateOf(queue).receive({ ...options, waitMs }, place)
+        : this.#engine.queues.receive(queue, waitMs === options.waitMs ? options : { ...options, waitMs })
+      return received.then((deliveries) => {
+        // A change of the rules ends the wait in the engine.
+        if (deliveries.length > 0 || changes === this.#changes) return deliveries
+        const leftMs = Math.floor(end - performance.now())
+        return leftMs < 0 ? [] : receive(leftMs)
+      })
     }
-    return []
+    return receive(options.waitMs)
   }
 
   #gateOf(queue: string): QueueGate {

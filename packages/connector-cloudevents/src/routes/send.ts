@@ -157,13 +157,17 @@ export function addressAll(
   events: readonly IncomingEvent[],
   fallback: string | undefined,
 ): readonly AddressedEvent[] {
+  const sendable = new Set<string>()
   return events.map(({ subject, message }) => {
     const channel = subject ?? fallback
     if (channel === undefined) {
       throw invalidParameters([{ parameter: 'channel', allowed: 'present if the event has no subject' }])
     }
-    if (events.length > 1) assertSendable(type, broker, channel)
-    else assertNotReserved(channel)
+    if (events.length === 1) assertNotReserved(channel)
+    else if (!sendable.has(channel)) {
+      assertSendable(type, broker, channel)
+      sendable.add(channel)
+    }
     return { channel, message }
   })
 }

@@ -169,41 +169,38 @@ export const queueLease = defineTool({
   needs,
   ownTimeout: true,
   onDisconnect: 'cancel',
-  async run({ lease_seconds = 0, ...args }, context) {
-    if (lease_seconds === 0) return receiveAndRemove(args, context)
-    const [deliveries, outcome] = await receive(args, lease_seconds * 1000, context, leaseMembers)
-    const settlement = settlementOf(context.broker.queues, deliveries)
-    // A client that did not get the receipts cannot settle them. Otherwise the messages wait for the client.
-    return settlement === undefined ? outcome : { ...outcome, settlement: { ...settlement, commit: async () => {} } }
-  },
+  run: ({ lease_seconds = 0, ...args }, context) =>
+    lease_seconds === 0 ? receiveAndRemove(args, context) : receive(args, lease_seconds * 1000, context, true),
 })
 
 function leaseMembers({ message, receipt }: QueueDelivery): object {
   return { receipt, receive_count: message.receiveCount }
 }
 
-async function receiveAndRemove(args: ReceiveArguments, context: ToolContext): Promise<ToolOutcome> {
-  const [deliveries, outcome] = await receive(args, ANSWER_LEASE_MS, context, () => ({}))
-  const settlement = settlementOf(context.broker.queues, deliveries)
-  return settlement === undefined ? outcome : { ...outcome, settlement }
+function receiveAndRemove(args: ReceiveArguments, context: ToolContext): Promise<ToolOutcome> {
+  return receive(args, ANSWER_LEASE_MS, context, false)
 }
 
 /**
  * Receives messages; none if the call was ended.
- * @param others Returns the further members of a message in the result
+ * @param isLease `true` gives the client the receipts, `false` removes the messages after the answer
  */
 async function receive(
   args: ReceiveArguments,
   leaseMs: number,
   context: ToolContext,
-  others: (delivery: QueueDelivery) => object,
-): Promise<readonly [deliveries: readonly QueueDelivery[], outcome: ToolOutcome]> {
+  isLease: boolean,
+): Promise<ToolOutcome> {
   const limit = new AnswerLimit(context)
   const deliveries = await lease(args, leaseMs, context, limit)
   const remedy = 'The others are still in the queue; call queue_receive again to get them.'
   const rest = limit.rest(deliveries.length, args.max_messages, remedy)
   const note = deliveries.length > 0 ? rest : await emptyNote(context.broker, 'queues', args.channel)
-  return [deliveries, messagesOutcome('messages', deliveries, others, note)]
+  const outcome = messagesOutcome('messages', deliveries, isLease ? leaseMembers : () => ({}), note)
+  const settlement = settlementOf(context.broker.queues, deliveries)
+  if (settlement === undefined) return outcome
+  // A client that did not get the receipts cannot settle them. Otherwise the messages wait for the client.
+  return { ...outcome, settlement: isLease ? { ...settlement, commit: async () => {} } : settlement }
 }
 
 function lease(

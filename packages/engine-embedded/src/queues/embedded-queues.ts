@@ -168,29 +168,46 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Receiving ──
 
-  async receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
-    options.signal?.throwIfAborted()
-    this.#checkOpen()
-    const due = this.#clock.promoted()
-    if (due) {
-      const interrupts = this.#interrupts
-      await due
-      if (options.waitMs > 0 && interrupts !== this.#interrupts) return []
+  receive(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    try {
       options.signal?.throwIfAborted()
       this.#checkOpen()
+      const due = this.#clock.promoted()
+      return due ? this.#receiveAfter(due, channel, options) : this.#receiveNow(channel, options)
+    } catch (error) {
+      return Promise.reject(error)
     }
-    if (options.waitMs <= 0 && !this.#registry.get('queues', channel)) return []
+  }
+
+  async #receiveAfter(
+    due: Promise<unknown>,
+    channel: string,
+    options: ReceiveOptions,
+  ): Promise<readonly QueueDelivery[]> {
+    const interrupts = this.#interrupts
+    await due
+    if (options.waitMs > 0 && interrupts !== this.#interrupts) return []
+    options.signal?.throwIfAborted()
+    this.#checkOpen()
+    return this.#receiveNow(channel, options)
+  }
+
+  /** Takes messages, or waits for them. A receiver that waits keeps no frame of a function in memory. */
+  #receiveNow(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    if (options.waitMs <= 0 && !this.#registry.get('queues', channel)) return Promise.resolve([])
     const queue = this.#queue(channel)
     if (queue.waiters.size === 0) {
       const leases = queue.take(options)
-      if (leases.length > 0) return queue.deliver(leases)
+      if (leases.length > 0) return Promise.resolve(queue.deliver(leases))
+      if (queue.searching) return this.#receiveFound(queue, options)
     }
-    if (queue.searching && queue.waiters.size === 0) {
-      const leases = await this.#search(queue, options)
-      if (leases.length > 0) return queue.deliver(leases)
-    }
-    if (options.waitMs <= 0) return []
-    return this.#receivers.wait(queue, options)
+    return options.waitMs <= 0 ? Promise.resolve([]) : this.#receivers.wait(queue, options)
+  }
+
+  async #receiveFound(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
+    const leases = await this.#search(queue, options)
+    if (leases.length > 0) return queue.deliver(leases)
+    return options.waitMs <= 0 ? [] : this.#receivers.wait(queue, options)
   }
 
   /** Continues a search for groups with messages, a step in each tick of the event loop. */
@@ -437,7 +454,8 @@ class WaitingReceivers {
       resolve: (deliveries) => {
         end()
         // One commit can have messages for many receivers: their answers share no long tick.
-        tickWork.soon(() => resolve(deliveries))
+        if (deliveries.length > 0) tickWork.soon(() => resolve(deliveries))
+        else resolve(deliveries)
       },
       reject: (error) => {
         end()

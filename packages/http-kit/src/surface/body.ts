@@ -109,8 +109,7 @@ export function readBody(
     const bytes = body.length + chunk.byteLength
     const over = bytes > limit ? tooLarge(limit) : take(bytes)
     if (over !== undefined) {
-      request.off('data', onData)
-      request.off('end', onEnd)
+      leave()
       body.clear()
       done(over, EMPTY)
       return
@@ -120,8 +119,15 @@ export function readBody(
     turns ??= new ReadingTurns(account.key)
     turns.read(chunk.byteLength, request)
   }
-  // The request keeps this listener, possibly for a long time; the bytes are released.
-  const onEnd = (): void => done(undefined, body.take())
+  const onEnd = (): void => {
+    leave()
+    done(undefined, body.take())
+  }
+  // The request may wait for its answer for a long time, and would keep what the listeners need in memory.
+  const leave = (): void => {
+    request.off('data', onData)
+    request.off('end', onEnd)
+  }
   request.on('data', onData)
   request.on('end', onEnd)
 }
