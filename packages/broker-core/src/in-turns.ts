@@ -43,7 +43,7 @@ const TICK_MS = 2
  * Pieces of work that a tick begins in any case. Time also passes while other processes use the processor, and a tick
  * with a few pieces costs more than these.
  */
-const MIN_PIECES = 16
+const MIN_PIECES = 32
 /** Pieces of work between two looks at the clock. */
 const STEP_PIECES = 4
 

@@ -65,22 +65,21 @@ test('tick work - calls that end at the same time are handled in order, a few of
   const done: { readonly call: number; readonly tick: number }[] = []
   const tick = countTicks(() => done.length === 60)
   const ended = async (call: number): Promise<void> => {
-    await new Promise<void>((resolve) => work.soon(resolve))
     // The work of a call begins after its promise, not in it.
-    await undefined
+    await new Promise<void>((resolve) => work.soon(resolve)).then(() => {})
     workUntil(performance.now() + 0.5)
     done.push({ call, tick: tick() })
   }
   await Promise.all(Array.from({ length: 60 }, (_, call) => ended(call)))
   expect(done.map(({ call }) => call)).toEqual(Array.from({ length: 60 }, (_, call) => call))
   const perTick = Map.groupBy(done, (each) => each.tick)
-  expect(Math.max(...Array.from(perTick.values(), (calls) => calls.length))).toBeLessThanOrEqual(20)
+  expect(Math.max(...Array.from(perTick.values(), (calls) => calls.length))).toBeLessThanOrEqual(36)
 })
 
 test('tick work - work runs at once while the tick has time, and later after work that waits', async () => {
   const work = new TickWork()
   const ran: string[] = []
-  for (let piece = 1; piece < 16; piece++) work.run(() => workUntil(performance.now() + 0.2))
+  for (let piece = 1; piece < 32; piece++) work.run(() => workUntil(performance.now() + 0.1))
   work.run(() => ran.push('first'))
   expect(ran).toEqual(['first'])
   const rest = new Promise<void>((resolve) => {
