@@ -298,7 +298,7 @@ function readData(
   return { body: encoded(data), form: 'text' }
 }
 
-/** Encodes a text in UTF-8. A short one shares a buffer with others, because a buffer of its own costs six times as much. */
+/** Encodes a text in UTF-8. A short one shares a buffer with others, because a separate one costs six times as much. */
 function encoded(text: string): Uint8Array {
   const { buffer, byteOffset, byteLength } = Buffer.from(text)
   return new Uint8Array(buffer, byteOffset, byteLength)

@@ -192,7 +192,7 @@ export class EmbeddedQueues implements QueueEngine {
     return this.#receiveNow(channel, options)
   }
 
-  /** Takes messages, or waits for them. A receiver that waits keeps no frame of a function in memory. */
+  /** Leases messages, or waits for them. A receiver that waits keeps no frame of a function in memory. */
   #receiveNow(channel: string, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
     if (options.waitMs <= 0 && !this.#registry.get('queues', channel)) return Promise.resolve([])
     const queue = this.#queue(channel)
