@@ -6,6 +6,7 @@ import { cases } from '@signalbox/testkit/property-cases'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { hasPlainFormats } from '../src/event/attributes.ts'
+import { readBatch } from '../src/event/structured-mode.ts'
 import { event, openCe } from './ce-server.ts'
 
 const STRUCTURED = { 'content-type': 'application/cloudevents+json' }
@@ -240,4 +241,18 @@ test('attributes - usual values take the quick check', () => {
   ]) {
     expect(isPlain(attributes), JSON.stringify(attributes)).toBe(true)
   }
+})
+
+test('CE-5 - batches: reading small events pauses after 64 KiB of text, not after each event', () => {
+  const data = 'x'.repeat(1_000)
+  const batch = Buffer.from(
+    JSON.stringify(Array.from({ length: 256 }, (_, id) => ({ ...event({ id: `${id}` }), data }))),
+  )
+  const steps = readBatch(batch)
+  let pauses = 0
+  let step = steps.next()
+  for (; step.done !== true; step = steps.next()) pauses++
+  expect(step.value).toHaveLength(256)
+  expect(pauses).toBeGreaterThan(3)
+  expect(pauses).toBeLessThan(12)
 })
