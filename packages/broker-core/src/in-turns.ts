@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** The longest time for which a pass over a long list blocks the event loop, in ms. */
@@ -46,6 +47,8 @@ const TICK_MS = 2
 const MIN_PIECES = 32
 /** Pieces of work between two looks at the clock. */
 const STEP_PIECES = 4
+/** The number of finished pieces that the list of waiting work may keep. */
+const MAX_FINISHED = 256
 
 /**
  * Begins short pieces of work in their order, for {@link TICK_MS} in each tick of the event loop. Requests that arrive at
@@ -53,7 +56,7 @@ const STEP_PIECES = 4
  * and no socket is read.
  */
 export class TickWork {
-  #waiting: (() => void)[] = []
+  readonly #waiting: (() => void)[] = []
   #next = 0
   /** `true` while a step is scheduled. */
   #scheduled = false
@@ -63,7 +66,8 @@ export class TickWork {
 
   /** Runs the work now if nothing waits and the tick has time left, otherwise in a later tick. */
   run(work: () => void): void {
-    if (this.#waiting.length > 0 || !this.#hasTime()) this.soon(work)
+    // Later it would not have the asynchronous context of the caller.
+    if (this.#waiting.length > 0 || !this.#hasTime()) this.soon(AsyncLocalStorage.bind(work))
     else {
       this.#pieces++
       work()
@@ -103,12 +107,12 @@ export class TickWork {
         work()
       }
     } finally {
-      if (this.#next < this.#waiting.length) queueMicrotask(this.#afterPieces)
-      else {
-        this.#waiting = []
+      if (this.#next >= Math.min(this.#waiting.length, MAX_FINISHED)) {
+        this.#waiting.splice(0, this.#next)
         this.#next = 0
-        this.#scheduled = false
       }
+      if (this.#waiting.length > 0) queueMicrotask(this.#afterPieces)
+      else this.#scheduled = false
     }
   }
 

@@ -1,3 +1,8 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+import { setImmediate as nextTick } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+
 import { array, assert, asyncProperty, string } from 'fast-check'
 import { expect, test } from 'vitest'
 
@@ -93,6 +98,50 @@ test('tick work - work runs at once while the tick has time, and later after wor
   expect(ran).toEqual(['first'])
   await rest
   expect(ran).toEqual(['first', 'second', 'third', 'fourth'])
+})
+
+test('tick work - work that waits keeps the asynchronous context of its caller', async () => {
+  const work = new TickWork()
+  const context = new AsyncLocalStorage<string>()
+  const seen: (string | undefined)[] = []
+  const calls = Array.from({ length: 40 }, (_, call) => `call ${call}`)
+  await Promise.all(
+    calls.map(
+      (call) =>
+        new Promise<void>((resolve) => {
+          context.run(call, () =>
+            work.run(() => {
+              seen.push(context.getStore())
+              workUntil(performance.now() + 0.1)
+              resolve()
+            }),
+          )
+        }),
+    ),
+  )
+  expect(seen).toEqual(calls)
+})
+
+test('tick work - finished work is released while other work waits', async () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const work = new TickWork()
+  const finished: WeakRef<object>[] = []
+  let isOver = false
+  // Each piece adds one, so that work always waits.
+  const add = (): void => {
+    const piece = (): void => {
+      finished.push(new WeakRef(piece))
+      if (!isOver) add()
+    }
+    work.soon(piece)
+  }
+  add()
+  add()
+  while (finished.length < 3_000) await nextTick()
+  collect()
+  isOver = true
+  expect(finished.filter((piece) => piece.deref() !== undefined).length).toBeLessThan(1_000)
 })
 
 test('sort in turns - few names', async () => {
