@@ -29,9 +29,9 @@ const newest = `${import.meta.dirname}/.nats-server/usr/sbin/nats-server`
 type Sharing = Readonly<Record<string, readonly string[]>>
 
 /**
- * Packages whose test files share worker processes, which load the modules of a server once instead of once a file: a quarter of
- * the CPU time. Each has the files that need a process of their own: they count what is open in the process, measure its memory
- * or its event loop, or replace its clock or its timers.
+ * Packages whose test files share worker processes. Each worker loads the modules of a server once, instead of once a file or
+ * once a package: a third of the CPU time. Each package has the files that need a process of their own: they count what is open
+ * in the process, measure its memory or its event loop, or replace its clock or its timers.
  */
 const SHARED: Sharing = {
   '@signalbox/broker-core': ['nodes'],
@@ -42,27 +42,41 @@ const SHARED: Sharing = {
   '@signalbox/connector-mcp': ['protocol-waiting', 'tools-channels'],
   '@signalbox/engine-embedded': [],
   '@signalbox/engine-nats': [],
-  '@signalbox/http-kit': [],
+  '@signalbox/examples': [],
+  '@signalbox/http-kit': ['json-rpc'],
   '@signalbox/management-api': ['history'],
   '@signalbox/registry': [],
   '@signalbox/channel-settings': [],
+  '@signalbox/tools': [],
   '@signalbox/webhooks': [],
   signalbox: ['metrics', 'shutdown', 'start-cost'],
 }
 
-/** Those of each package, with the files whose names end so. */
-export function packageProjects(suffix: string, sharing: Sharing = {}): TestProjectInlineConfiguration[] {
+/**
+ * A project for each package, with the files whose names end so. The files that share workers are one project, `shared`: a
+ * worker runs files of one project only.
+ */
+export function packageProjects(
+  suffix: string,
+  sharing: Sharing = {},
+  shared = 'shared',
+): TestProjectInlineConfiguration[] {
   const manifests = ['packages/*/package.json', 'apps/*/package.json', 'tools/package.json', 'examples/package.json']
-  return globSync(manifests).flatMap((manifest) => {
+  const together: string[] = []
+  const apart: string[] = []
+  const projects = globSync(manifests).flatMap((manifest) => {
     const { name } = JSON.parse(readFileSync(manifest, 'utf8')) as { name: string }
     const root = dirname(manifest)
-    const include = [`test/**/*.${suffix}`]
     const alone = sharing[name]?.map((file) => `test/${file}.${suffix}`)
-    if (alone === undefined) return [{ extends: true, test: { name, root, include } }]
-    const shared = { extends: true, test: { name, root, include, exclude: alone, isolate: false } } as const
-    if (alone.length === 0) return [shared]
-    return [shared, { extends: true, test: { name: `${name}, alone`, root, include: alone } }]
+    if (alone === undefined) return [{ extends: true, test: { name, root, include: [`test/**/*.${suffix}`] } } as const]
+    together.push(`${root}/test/**/*.${suffix}`)
+    apart.push(...alone.map((file) => `${root}/${file}`))
+    return alone.length === 0
+      ? []
+      : [{ extends: true, test: { name: `${name}, alone`, root, include: alone } } as const]
   })
+  if (together.length === 0) return projects
+  return [...projects, { extends: true, test: { name: shared, include: together, exclude: apart, isolate: false } }]
 }
 
 function onNewest(): TestProjectInlineConfiguration[] {

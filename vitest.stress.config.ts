@@ -22,7 +22,7 @@ const OPTIONS: Readonly<Record<string, TestProjectInlineConfiguration['test']>> 
   [`${CONSOLE}, alone`]: { sequence: { groupOrder: 1 } },
 }
 
-const projects = packageProjects(LONG, { [CONSOLE]: ['live-rate', 'many-channels'] })
+const projects = packageProjects(LONG, { [CONSOLE]: ['live-rate', 'many-channels'] }, CONSOLE)
 for (const { test } of projects) if (typeof test?.name === 'string') Object.assign(test, OPTIONS[test.name])
 
 /**

@@ -49,14 +49,14 @@ const SECONDS: Readonly<Record<string, number>> = {
 }
 
 /**
- * Starts the longest files first, so that none runs alone at the end. Files that share workers come last, one package after the
- * other, and there again the longest first: a worker is kept only for the next file of its package.
+ * Starts the longest files first, so that none runs alone at the end. Files that share workers come last: a worker is kept only
+ * for the next file of its project.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const packages = [...new Set(sorted.filter(isShared).map(({ project }) => project.name))]
-    const place = (file: TestSpecification): number => (isShared(file) ? packages.indexOf(file.project.name) : -1)
+    const projects = [...new Set(sorted.filter(isShared).map(({ project }) => project.name))]
+    const place = (file: TestSpecification): number => (isShared(file) ? projects.indexOf(file.project.name) : -1)
     return sorted.toSorted((a, b) => place(a) - place(b) || seconds(b) - seconds(a))
   }
 }

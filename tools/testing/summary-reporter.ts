@@ -5,9 +5,9 @@ import type { FinishedTest } from '../requirements/proof.ts'
 import { missingHere, unproven } from '../requirements/proof.ts'
 import type { Requirement } from '../requirements/requirement.ts'
 
-/** The programs outside npm that a package's tests need, for users who run them without. */
+/** The programs outside npm that the tests of a folder need, for users who run them without. */
 const NEEDS: Readonly<Record<string, string>> = {
-  '@signalbox/engine-nats': 'nats-server is not installed; on Debian `apt-get install nats-server` brings it',
+  'packages/engine-nats': 'nats-server is not installed; on Debian `apt-get install nats-server` brings it',
 }
 
 /**
@@ -49,10 +49,10 @@ export default class SummaryReporter implements Reporter {
         else skippedHere += 1
       }
       skipped += skippedHere
-      const { name } = module.project
-      if (total > 0 && skippedHere === total && name in NEEDS) needy.set(name, (needy.get(name) ?? 0) + total)
+      const folder = Object.keys(NEEDS).find((name) => module.moduleId.includes(`/${name}/`))
+      if (folder !== undefined && skippedHere === total) needy.set(folder, (needy.get(folder) ?? 0) + total)
     }
-    const lines = [...needy].map(([name, count]) => `skipped ${count} tests of ${name}: ${NEEDS[name]}`)
+    const lines = [...needy].map(([folder, count]) => `skipped ${count} tests of ${folder}: ${NEEDS[folder]}`)
     if (this.#vitest !== undefined && (await isFullRun(this.#vitest, modules))) {
       const problems = unproven(this.#requirements, tests, missingHere())
       lines.push(...problems)
