@@ -35,7 +35,7 @@ const TOOL_TOO_LARGE = /^AGENT_UNAVAILABLE: agent response too large/
 const TOOL_TIMEOUT = /^AGENT_TIMEOUT: /
 
 const DEEP = `{"jsonrpc":"2.0","id":1,"result":${'['.repeat(5_000)}${']'.repeat(5_000)}}`
-const BOMB = gzipSync(Buffer.alloc(100 * 1024 * 1024))
+const BOMB = gzipSync(Buffer.alloc(100 * 1024 * 1024), { level: 1 })
 
 /** Writes the same again until the other side has had enough. */
 function flood(response: ServerResponse, head: object, first: string, chunk: string): void {
