@@ -1,6 +1,16 @@
 // cspell:ignore tdigest bintrees
 import { createHash } from 'node:crypto'
-import { existsSync, globSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs'
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 
@@ -90,4 +100,6 @@ async function bundle(folder: string): Promise<void> {
     ],
     output: { dir: folder, format: 'esm', entryFileNames: '[name].js', chunkFileNames: '[name]-[hash].js' },
   })
+  // In node_modules a file inherits no type. Without one, Node parses each file to see that it is a module.
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
 }
