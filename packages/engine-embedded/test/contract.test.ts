@@ -4,8 +4,9 @@ import { afterAll, test, vi } from 'vitest'
 
 import { harness } from './contract-harness.ts'
 
-// Most of a case's time is waiting: they run side by side, those that can on one engine.
-vi.setConfig({ maxConcurrency: 16 })
+// Most of a case's time is waiting: they run side by side, those that can on one engine. One closed store leaves its writer
+// thread to the next: with more cases at once, most isolated cases start another.
+vi.setConfig({ maxConcurrency: 6 })
 
 let opened: Promise<ContractEngine> | undefined
 
