@@ -29,9 +29,9 @@ const newest = `${import.meta.dirname}/.nats-server/usr/sbin/nats-server`
 type Sharing = Readonly<Record<string, readonly string[]>>
 
 /**
- * Packages whose test files share worker processes. Each worker loads the modules of a server once, instead of once a file or
- * once a package: a third of the CPU time. Each package has the files that need a process of their own: they count what is open
- * in the process, measure its memory or its event loop, or replace its clock or its timers.
+ * Packages whose test files share worker processes: a worker loads the modules of a server once. Each package has the files that
+ * need a process of their own: they count what is open in the process, measure its memory or its event loop, or replace its
+ * clock or its timers.
  */
 const SHARED: Sharing = {
   '@signalbox/broker-core': ['nodes'],
