@@ -13,7 +13,7 @@ import type {
   SettleResult,
 } from '@signalbox/broker-core/engine'
 import { maxAgeMsOf, unavailable } from '@signalbox/broker-core/engine'
-import { MAX_TIMER_MS, SettledReceipts, tickWork } from '@signalbox/broker-core/internal'
+import { SettledReceipts } from '@signalbox/broker-core/internal'
 
 import { setImmediate as nextTick } from 'node:timers/promises'
 
@@ -30,9 +30,9 @@ import { Leases } from './leases.ts'
 import { QueueClock } from './queue-clock.ts'
 import { AgedMessages, oldestWaiting, peekQueue, purgeQueue } from './queue-contents.ts'
 import { QueueReader, SMALL_BYTES } from './queue-reader.ts'
-import type { Waiter } from './queue.ts'
 import { Queue } from './queue.ts'
 import { LeaseSettlement } from './settlement.ts'
+import { WaitingReceivers } from './waiting-receivers.ts'
 
 /** The queues of the embedded engine. Messages are on disk; data for delivery is in memory. */
 export class EmbeddedQueues implements QueueEngine {
@@ -426,83 +426,5 @@ export class EmbeddedQueues implements QueueEngine {
     }
     await this.#settlement.returnAll()
     this.#leases.close()
-  }
-}
-
-/** The receivers that wait on queues, and the delivery of new messages to them. */
-class WaitingReceivers {
-  readonly #registry: ChannelRegistry
-  /** Queues that may have messages for waiting receivers after all results of a group are applied. */
-  #toServe = new Set<Queue>()
-
-  constructor(registry: ChannelRegistry) {
-    this.#registry = registry
-  }
-
-  /** Waits for messages; resolves with an empty list after the time-out. */
-  wait(queue: Queue, options: ReceiveOptions): Promise<readonly QueueDelivery[]> {
-    const { signal, waitMs } = options
-    const { promise, resolve, reject } = Promise.withResolvers<readonly QueueDelivery[]>()
-    const end = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', onAbort)
-      entry.remove()
-      this.#count(queue)
-    }
-    const waiter: Waiter = {
-      options,
-      resolve: (deliveries) => {
-        end()
-        // One commit can have messages for many receivers: their answers share no long tick.
-        if (deliveries.length > 0) tickWork.soon(() => resolve(deliveries))
-        else resolve(deliveries)
-      },
-      reject: (error) => {
-        end()
-        reject(error)
-      },
-    }
-    const onAbort = (): void => waiter.reject(signal?.reason)
-    // Not unref'd: a caller awaits it, and its time is bounded.
-    const timer = setTimeout(() => waiter.resolve([]), Math.min(waitMs, MAX_TIMER_MS))
-    signal?.addEventListener('abort', onAbort)
-    const entry = queue.waiters.add(waiter)
-    this.#count(queue)
-    return promise
-  }
-
-  #count({ channel, waiters }: Queue): void {
-    if (!channel) return
-    channel.subscribers = waiters.size
-    this.#registry.touch(channel)
-  }
-
-  /** Serves the receivers in the order of their calls, after all results of a group were applied. */
-  serveSoon(queue: Queue): void {
-    if (queue.waiters.size === 0) return
-    if (this.#toServe.size === 0) queueMicrotask(() => this.#serveAll())
-    this.#toServe.add(queue)
-  }
-
-  #serveAll(): void {
-    const queues = this.#toServe
-    this.#toServe = new Set()
-    for (const queue of queues) serve(queue)
-  }
-}
-
-function serve(queue: Queue): void {
-  // A receiver that was served, or that failed, leaves the set.
-  for (let waiter = queue.waiters.first; waiter; waiter = queue.waiters.first) {
-    try {
-      const leases = queue.take(waiter.options)
-      if (leases.length === 0) {
-        if (queue.searching) setImmediate(() => serve(queue))
-        return
-      }
-      waiter.resolve(queue.deliver(leases))
-    } catch (error) {
-      waiter.reject(error)
-    }
   }
 }
