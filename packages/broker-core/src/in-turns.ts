@@ -1,4 +1,3 @@
-import { AsyncLocalStorage } from 'node:async_hooks'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 
 /** The longest time for which a pass over a long list blocks the event loop, in ms. */
@@ -66,9 +65,10 @@ export class TickWork {
 
   /** Runs the work now if nothing waits and the tick has time left, otherwise in a later tick. */
   run(work: () => void): void {
-    // Later it would not have the asynchronous context of the caller.
-    if (this.#waiting.length > 0 || !this.#hasTime()) this.soon(AsyncLocalStorage.bind(work))
-    else {
+    if (this.#waiting.length > 0 || !this.#hasTime()) {
+      // The promise keeps the asynchronous context of the caller.
+      void new Promise<void>((resolve) => this.soon(resolve)).then(work)
+    } else {
       this.#pieces++
       work()
     }

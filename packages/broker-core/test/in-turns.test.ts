@@ -87,14 +87,9 @@ test('tick work - work runs at once while the tick has time, and later after wor
   for (let piece = 1; piece < 32; piece++) work.run(() => workUntil(performance.now() + 0.1))
   work.run(() => ran.push('first'))
   expect(ran).toEqual(['first'])
-  const rest = new Promise<void>((resolve) => {
-    work.run(() => ran.push('second'))
-    work.run(() => ran.push('third'))
-    work.soon(() => {
-      ran.push('fourth')
-      resolve()
-    })
-  })
+  work.run(() => ran.push('second'))
+  work.run(() => ran.push('third'))
+  const rest = new Promise<void>((resolve) => work.soon(resolve)).then(() => ran.push('fourth'))
   expect(ran).toEqual(['first'])
   await rest
   expect(ran).toEqual(['first', 'second', 'third', 'fourth'])
