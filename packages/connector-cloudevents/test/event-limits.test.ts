@@ -256,3 +256,12 @@ test('CE-5 - batches: reading small events pauses after 64 KiB of text, not afte
   expect(pauses).toBeGreaterThan(3)
   expect(pauses).toBeLessThan(12)
 })
+
+test('CE-5 - structured: attributes keep their order, also those whose names are digits', () => {
+  const members = '"z":"1","7":"2","a":3'
+  const steps = readBatch(Buffer.from(`[${withMembers(members)}]`))
+  let step = steps.next()
+  while (step.done !== true) step = steps.next()
+  const names = Object.keys(step.value[0]?.message.tags ?? {})
+  expect(names.filter((name) => /_[z7a]$/.test(name))).toEqual(['ce_z', 'ce_7', 'ce_a'])
+})

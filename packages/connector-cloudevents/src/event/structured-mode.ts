@@ -91,6 +91,7 @@ function assertWithinLimits(exceeded: ExceededLimit | undefined, limits: ScanLim
 
 const ANY_KEYS = { maxKeys: 0 }
 const ARRAY_START = /^[\t\n\r ]*\[/
+const ONLY_DIGITS = /^\d+$/
 const ONLY_BLANKS = /^[\t\n\r ]*$/
 const CLOSE_BRACKET = 93
 
@@ -218,11 +219,14 @@ function* readEvent(
   { start, end, members: count, dataStart, dataEnd }: EventPlace,
   checked?: CheckedAttributes,
 ): Steps<IncomingEvent> {
-  const text = bodyText.slice(start, end)
-  let members = count > MAX_ATTRIBUTES ? yield* membersOf(text) : undefined
-  members?.assertFew()
   const dataText = dataEnd > dataStart ? bodyText.slice(dataStart, dataEnd) : undefined
   const isLarge = dataText !== undefined && dataText.length > LARGE_BODY_BYTES
+  // Large data is read once more at most: a number stands in its place.
+  const text = isLarge
+    ? `${bodyText.slice(start, dataStart)}0${bodyText.slice(dataEnd, end)}`
+    : bodyText.slice(start, end)
+  let members = count > MAX_ATTRIBUTES ? yield* membersOf(text) : undefined
+  members?.assertFew()
   if (isLarge) {
     yield
     // The limits are checked, in the whole text.
@@ -230,12 +234,17 @@ function* readEvent(
     if ('problem' in json) throw notJson()
     yield
   }
-  const event = parse(isLarge ? `${bodyText.slice(start, dataStart)}0${bodyText.slice(dataEnd, end)}` : text)
+  const event = parse(text)
   if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
-  const names = Object.keys(event)
+  let names: readonly string[] = Object.keys(event)
   if (names.length !== count) {
     members ??= yield* membersOf(text)
     throw invalidEvent(`the member ${shownText(members.repeated() ?? '')} appears twice`)
+  }
+  // An object has the names of digits first, whatever their place in the text.
+  if (ONLY_DIGITS.test(names[0] ?? '')) {
+    members ??= yield* membersOf(text)
+    names = members.names
   }
   const texts = new Map<string, string>()
   const types = new Map<string, AttributeType>()
