@@ -221,7 +221,7 @@ function* readEvent(
 ): Steps<IncomingEvent> {
   const dataText = dataEnd > dataStart ? bodyText.slice(dataStart, dataEnd) : undefined
   const isLarge = dataText !== undefined && dataText.length > LARGE_BODY_BYTES
-  // Large data is read once more at most: a number stands in its place.
+  // Large data is not read again: a number takes its place.
   const text = isLarge
     ? `${bodyText.slice(start, dataStart)}0${bodyText.slice(dataEnd, end)}`
     : bodyText.slice(start, end)
@@ -241,7 +241,7 @@ function* readEvent(
     members ??= yield* membersOf(text)
     throw invalidEvent(`the member ${shownText(members.repeated() ?? '')} appears twice`)
   }
-  // An object has the names of digits first, whatever their place in the text.
+  // An object has names of digits first, not in the order of the text.
   if (ONLY_DIGITS.test(names[0] ?? '')) {
     members ??= yield* membersOf(text)
     names = members.names
