@@ -3,6 +3,7 @@ import { setImmediate as nextTick } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 
+import { countTicks } from '@signalbox/testkit/count-ticks'
 import { array, assert, asyncProperty, string } from 'fast-check'
 import { expect, test } from 'vitest'
 
@@ -36,17 +37,12 @@ test('turns - a long pass lets other work run', async () => {
 
 test('turns - tasks that share a pace do one long piece of work in each tick', async () => {
   const pace = new Pace()
-  let tick = 0
+  const tick = countTicks()
   const ticks: number[] = []
-  const count = (): void => {
-    tick++
-    if (ticks.length < 4) setImmediate(count)
-  }
-  setImmediate(count)
   const task = async (): Promise<void> => {
     while (pace.isOver) await pace.rest()
     pace.run(() => {
-      ticks.push(tick)
+      ticks.push(tick())
       workUntil(performance.now() + 6)
     })
   }
@@ -54,21 +50,10 @@ test('turns - tasks that share a pace do one long piece of work in each tick', a
   expect(new Set(ticks).size).toBe(4)
 })
 
-/** Counts the ticks of the event loop until `isOver` returns `true`. */
-function countTicks(isOver: () => boolean): () => number {
-  let tick = 0
-  const count = (): void => {
-    tick++
-    if (!isOver()) setImmediate(count)
-  }
-  setImmediate(count)
-  return () => tick
-}
-
 test('tick work - calls that end at the same time are handled in order, a few of them in each tick', async () => {
   const work = new TickWork()
   const done: { readonly call: number; readonly tick: number }[] = []
-  const tick = countTicks(() => done.length === 60)
+  const tick = countTicks()
   const ended = async (call: number): Promise<void> => {
     // The work of a call begins after its promise, not in it.
     await new Promise<void>((resolve) => work.soon(resolve)).then(() => {})

@@ -1,4 +1,5 @@
 import type { CommitInfo } from '@signalbox/engine-embedded'
+import { countTicks } from '@signalbox/testkit/count-ticks'
 import { testFile } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 import { once } from 'node:events'
@@ -59,17 +60,11 @@ test('group commit - callers of one commit continue in their order, and share no
   await using folder = await Folder.make()
   await using engine = await folder.open()
   const calls = Array.from({ length: 100 }, (_, call) => call)
-  let tick = 0
-  const count = (): void => {
-    tick++
-    counting = setImmediate(count)
-  }
-  let counting = setImmediate(count)
-  onTestFinished(() => clearImmediate(counting))
+  const tick = countTicks()
   const receivers: { readonly call: number; readonly tick: number }[] = []
   const senders: typeof receivers = []
   const continues = (call: number, list: typeof receivers): void => {
-    list.push({ call, tick })
+    list.push({ call, tick: tick() })
     for (const end = performance.now() + 1; performance.now() < end;);
   }
   const received = calls.map((call) =>

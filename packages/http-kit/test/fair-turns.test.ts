@@ -1,3 +1,4 @@
+import { countTicks } from '@signalbox/testkit/count-ticks'
 import { expect, onTestFinished, test, vi } from 'vitest'
 
 import { FairTurns } from '../src/internal.ts'
@@ -31,19 +32,13 @@ test('fair turns - accounts take turns, however much work one of them has', asyn
 })
 
 test('fair turns - at most one piece of work runs in a tick of the event loop', async () => {
-  let tick = 0
-  const count = (): void => {
-    tick++
-    counting = setImmediate(count)
-  }
-  let counting = setImmediate(count)
-  onTestFinished(() => clearImmediate(counting))
+  const tick = countTicks()
   const turns = new FairTurns()
   const ticks: number[] = []
   await new Promise<void>((resolve) => {
     for (const account of ['a', 'a', 'b', 'c']) {
       turns.run(account, () => {
-        if (ticks.push(tick) === 4) resolve()
+        if (ticks.push(tick()) === 4) resolve()
       })
     }
   })

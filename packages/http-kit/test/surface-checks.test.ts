@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 
 import { ANONYMOUS } from '@signalbox/broker-core'
+import { countTicks } from '@signalbox/testkit/count-ticks'
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { describe, expect, onTestFinished, test } from 'vitest'
 
@@ -328,17 +329,11 @@ describe('surface - limits', () => {
   })
 
   test('surface - bodies above 16 KiB are read one in a tick of the event loop, smaller ones at once', async () => {
-    let turn = 0
-    const count = (): void => {
-      turn++
-      counting = setImmediate(count)
-    }
-    let counting = setImmediate(count)
-    onTestFinished(() => clearImmediate(counting))
+    const turn = countTicks()
     const turns: number[] = []
     const { url } = await servePlain(
       bodyRoute(10_000_000, (exchange) => {
-        turns.push(turn)
+        turns.push(turn())
         exchange.answer('taken')
       }),
     )
@@ -365,17 +360,11 @@ describe('surface - limits', () => {
   })
 
   test('surface - requests that arrive at the same time begin in their order, a few of them in each tick', async () => {
-    let turn = 0
-    const count = (): void => {
-      turn++
-      counting = setImmediate(count)
-    }
-    let counting = setImmediate(count)
-    onTestFinished(() => clearImmediate(counting))
+    const turn = countTicks()
     const begun: { readonly body: string; readonly turn: number }[] = []
     const { url } = await servePlain(
       bodyRoute(100, (exchange, _call, body) => {
-        begun.push({ body: String(body), turn })
+        begun.push({ body: String(body), turn: turn() })
         for (const end = performance.now() + 1; performance.now() < end;);
         exchange.answer('taken')
       }),
