@@ -6,7 +6,7 @@ export type Tags = Readonly<Record<string, string>>
 
 /** The input of a producer. Only the body is required. */
 export interface MessageInput {
-  /** A text is sent in UTF-8. */
+  /** A text is sent in UTF-8. Do not change bytes before the call has ended: they are read until then. */
   readonly body: string | Uint8Array
   /** @default '' */
   readonly metadata?: string | undefined
