@@ -262,7 +262,7 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const publisher = new Publisher(connection, settings.requestTimeoutMs)
   const { keyedRecords, recent } = await KeyedRecords.open(connection, publisher, settings)
   const clock = await ServerClock.start(keyedRecords, subjects, onProblem)
-  const messages = new StoredMessages(connection)
+  const messages = new StoredMessages(connection, settings)
   const channelLimit = new ChannelLimit(settings.maxChannels)
   const pulls = new Pulls(connection)
   const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, pulls, settings)

@@ -87,3 +87,11 @@ export function isNoResponders(error: unknown): boolean {
   }
   return false
 }
+
+/** Returns true for a Broker error whose request the user of the connection may not send. */
+export function isForbidden(error: unknown): boolean {
+  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+    if (cause instanceof errors.PermissionViolationError) return true
+  }
+  return false
+}

@@ -40,6 +40,7 @@ const ADJUSTED = [
   'max_msgs_per_subject',
   'duplicate_window',
   'allow_msg_ttl',
+  'allow_direct',
 ] as const
 
 /**
@@ -98,6 +99,7 @@ export class Streams {
       num_replicas: this.#settings.replicas,
       retention: channel.type === 'queues' ? RetentionPolicy.Workqueue : RetentionPolicy.Limits,
       ...this.#limits(channel),
+      allow_direct: isDirect(this.#settings.replicas),
     })
     if (channel.type !== 'queues') return
     const groups = this.groupsOf(channel)
@@ -227,7 +229,11 @@ export class Streams {
   async adjust(channel: StoredChannel, config: StreamConfig): Promise<void> {
     // Until this node knows the settings, the limits of the server could remove what the settings keep.
     if (!this.#channelSettings.known && ownerIn(config.description ?? '')?.bySettings === true) return
-    const limits = { ...this.#limits(channel), ...this.#keptLimits(channel, config) }
+    const limits = {
+      ...this.#limits(channel),
+      ...this.#keptLimits(channel, config),
+      allow_direct: isDirect(config.num_replicas),
+    }
     if (ADJUSTED.every((name) => limits[name] === undefined || limits[name] === config[name])) return
     await this.#connection.manager.streams.update(channel.stream, limits)
   }
@@ -249,6 +255,11 @@ export class Streams {
 }
 
 const QUEUE_LIMITS = ['max_msgs', 'max_bytes'] as const
+
+/** Returns whether a stream may answer reads directly: any of its replicas does, and one may not have the last messages. */
+function isDirect(replicas: number): boolean {
+  return replicas === 1
+}
 
 /** Servers write an unlimited number as -1. */
 function countOf(limit = -1): number {
