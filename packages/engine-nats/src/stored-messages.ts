@@ -1,4 +1,5 @@
 import { unavailable } from '@signalbox/broker-core/engine'
+import { Semaphore } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 import { setImmediate as nextTick } from 'node:timers/promises'
@@ -25,8 +26,13 @@ type Query =
 const MESSAGE_NOT_FOUND = 404
 const DIRECT_HEADERS = ['Nats-Subject', 'Nats-Sequence', 'Nats-Time-Stamp'] as const
 
-/** The maximum number of concurrent requests. */
+/** The maximum number of concurrent requests, of one reader and of all. */
 const WINDOW = 64
+/**
+ * The bytes that the servers may have to send at once, if every message had their maximum size. They close a connection
+ * to which they have to send 64 MB.
+ */
+const READ_BYTES = 32 * 1024 * 1024
 /** The number of the first requests, while the size of the messages is unknown: servers take long for large ones. */
 const FIRST_WINDOW = 1
 /** The factor by which the number may grow. */
@@ -62,13 +68,25 @@ export class StoredMessages {
   #isDirect: boolean
   /** Streams that do not answer directly, such as those that another version has created. */
   readonly #indirect = new Set<string>()
+  readonly #places: Semaphore
 
   constructor(connection: Connection, { replicas }: Pick<Settings, 'replicas'>) {
     this.#connection = connection
     this.#isDirect = replicas === 1
+    const fitting = Math.floor(READ_BYTES / connection.maxPayload)
+    this.#places = new Semaphore(Math.max(1, Math.min(WINDOW, fitting)))
   }
 
   async get(stream: string, query: Query): Promise<StoredMessage | undefined> {
+    await this.#places.acquire()
+    try {
+      return await this.#get(stream, query)
+    } finally {
+      this.#places.release()
+    }
+  }
+
+  async #get(stream: string, query: Query): Promise<StoredMessage | undefined> {
     if (!this.#isDirect || this.#indirect.has(stream)) return this.#getAsJson(stream, query)
     let answer: Msg
     try {
