@@ -158,6 +158,11 @@ export class Publisher {
     )
   }
 
+  /** Returns whether the servers accept a message with so many bytes. */
+  fits(bytes: number): boolean {
+    return bytes <= this.#connection.maxPayload - OVERHEAD_BYTES
+  }
+
   /** Like {@link assertFits}, for a message that is not encoded yet. */
   assertFitsBytes(bytes: number): void {
     const limit = this.#connection.maxPayload - OVERHEAD_BYTES

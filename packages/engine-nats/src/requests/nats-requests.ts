@@ -10,13 +10,22 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '@signalbox/broker-core/engine'
-import { decodeRequest, messageSize, OpenSubscription, toMessage, unavailable } from '@signalbox/broker-core/engine'
+import {
+  decodeRequest,
+  MESSAGE_ENVELOPE_BYTES,
+  messageSize,
+  OpenSubscription,
+  toMessage,
+  unavailable,
+} from '@signalbox/broker-core/engine'
 import type { Msg } from '@nats-io/transport-node'
+import { Buffer } from 'node:buffer'
 
 import { liveKey } from '../channels/live-channels.ts'
 import type { Parts } from '../parts.ts'
 import { failure, runInBackground } from '../problems.ts'
 import { hash } from '../subjects.ts'
+import type { RequestAnswer } from './requester.ts'
 import { encodeAnswer, Requester, SILENCE_MS } from './requester.ts'
 import { FAILED_REPLY, MAX_TIMER_MS, MultiMap } from '@signalbox/broker-core/internal'
 
@@ -31,7 +40,7 @@ export class NatsRequests implements RequestEngine {
   constructor(parts: Parts, silenceMs = SILENCE_MS, workingMs?: number) {
     this.#parts = parts
     this.#requester = new Requester(parts, silenceMs)
-    this.#responder = new Responder(parts, workingMs)
+    this.#responder = new Responder(parts, this.#requester, workingMs)
   }
 
   async request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
@@ -107,14 +116,17 @@ const TOO_LARGE: Reply = { ...FAILED_REPLY, error: 'the answer is larger than th
 /** Handles requests that arrived on this node, and reports their progress to the requesters. */
 class Responder {
   readonly #parts: Parts
+  readonly #requester: Requester
   readonly #workingMs: number
   /**
    * The running handlers by the inbox of the answer. Several groups may handle the same request on one node.
    */
   readonly #handling = new MultiMap<string, AbortController>()
 
-  constructor(parts: Parts, workingMs = WORKING_MS) {
+  /** @param requester The requests of this node, whose answers do not need the servers */
+  constructor(parts: Parts, requester: Requester, workingMs = WORKING_MS) {
     this.#parts = parts
+    this.#requester = requester
     this.#workingMs = workingMs
     const { connection, subjects, node } = parts
     connection.listen(subjects.node(node, 'cancel'), (message) => {
@@ -123,8 +135,8 @@ class Responder {
   }
 
   /** Refuses a request that arrived while the subscriber was closing, so that others get it. */
-  refuse(message: Msg): void {
-    message.respond(encodeAnswer({ kind: 'gone', node: this.#parts.node }))
+  refuse({ reply = '' }: Msg): void {
+    this.#say(reply, { kind: 'gone', node: this.#parts.node })
   }
 
   /** Decodes a request. Returns undefined if it is not valid. */
@@ -183,7 +195,7 @@ class Responder {
     const { connection, node, settings } = this.#parts
     const say = (kind: 'accepted' | 'working'): void => {
       try {
-        if (connection.connected) connection.nc.publish(inbox, encodeAnswer({ kind, node }))
+        if (connection.connected) this.#say(inbox, { kind, node })
       } catch (error) {
         settings.onProblem(failure('reporting the progress of a request', error))
       }
@@ -194,18 +206,19 @@ class Responder {
 
   async #answer(inbox: string, reply: Reply): Promise<void> {
     const { connection, publisher, settings, node } = this.#parts
-    let payload = encodeAnswer({ kind: 'reply', node, reply })
     try {
-      publisher.assertFits(payload)
-    } catch {
-      payload = encodeAnswer({ kind: 'reply', node, reply: TOO_LARGE })
-    }
-    try {
+      const bytes = messageSize(reply) + Buffer.byteLength(reply.error) + MESSAGE_ENVELOPE_BYTES / 4
+      const fits = publisher.fits(bytes)
       await connection.ready()
-      connection.nc.publish(inbox, payload)
+      this.#say(inbox, { kind: 'reply', node, reply: fits ? reply : TOO_LARGE })
     } catch (error) {
       settings.onProblem(failure('answering a command or query', error))
     }
+  }
+
+  /** Passes an answer to the requester: at once if that is on this node. */
+  #say(inbox: string, answer: RequestAnswer): void {
+    if (!this.#requester.hear(inbox, answer)) this.#parts.connection.nc.publish(inbox, encodeAnswer(answer))
   }
 
   /** Aborts all handlers when the engine closes; their requesters receive no answer. */

@@ -33,17 +33,26 @@ export class Requester {
     parts.connection.listen(`${this.#inbox}.*`, (message) => this.#receive(message))
   }
 
-  #receive(message: Msg): void {
-    const id = message.subject.slice(this.#inbox.length + 1)
-    const pending = this.#pending.get(id)
-    if (pending) pending.answer(message)
-    else this.#cancelLate(id, message)
+  #receive({ subject, data, headers }: Msg): void {
+    if (data.length > 0) {
+      const answer = decodeAnswer(data)
+      if (answer) this.hear(subject, answer)
+    } else if (headers?.code === 503) this.#pending.get(this.#idOf(subject))?.noSubscriber()
   }
 
-  /** Cancels a request that was accepted after its requester stopped waiting. */
-  #cancelLate(id: string, message: Msg): void {
-    const answer = decodeAnswer(message.data)
-    if (answer?.kind === 'accepted' || answer?.kind === 'working') this.#cancel(answer.node, id)
+  /** Handles the answer of a subscriber's node. Returns false if the inbox is that of another node. */
+  hear(inbox: string, answer: RequestAnswer): boolean {
+    if (!inbox.startsWith(`${this.#inbox}.`)) return false
+    const id = this.#idOf(inbox)
+    const pending = this.#pending.get(id)
+    if (pending) pending.answer(answer)
+    // It was accepted after its requester stopped waiting.
+    else if (answer.kind === 'accepted' || answer.kind === 'working') this.#cancel(answer.node, id)
+    return true
+  }
+
+  #idOf(inbox: string): string {
+    return inbox.slice(this.#inbox.length + 1)
   }
 
   #cancel(node: string, id: string): void {
@@ -217,18 +226,15 @@ class PendingRequest {
     })
   }
 
-  /** Handles an answer of a subscriber's node, or the servers' notice that there is no subscriber. */
-  answer(received: Msg): void {
-    if (received.data.length === 0 && received.headers?.code === 503) return this.#noSubscriber()
-    const said = decodeAnswer(received.data)
-    if (!said) return
+  /** Handles an answer of a subscriber's node. */
+  answer(said: RequestAnswer): void {
     if (said.kind === 'reply') {
       this.holders.delete(said.node)
       this.#resolve(said.reply)
       return
     }
     if (said.kind === 'gone') {
-      if (this.holders.size === 0) this.#noSubscriber()
+      if (this.holders.size === 0) this.noSubscriber()
       return
     }
     this.#message = undefined
@@ -237,7 +243,8 @@ class PendingRequest {
     this.#heard()
   }
 
-  #noSubscriber(): void {
+  /** Handles the notice of the servers, or of a node, that there is no subscriber. */
+  noSubscriber(): void {
     if (this.#delivered) return
     this.#waiting = true
     if (this.#isCallerGone) return this.#drop()
@@ -284,7 +291,7 @@ class PendingRequest {
  * A message of a subscriber's node to the requester: it has accepted the request, is still working on it, cannot accept
  * it, or the answer.
  */
-type RequestAnswer =
+export type RequestAnswer =
   | { readonly kind: 'accepted' | 'working' | 'gone'; readonly node: string }
   | { readonly kind: 'reply'; readonly node: string; readonly reply: Reply }
 
