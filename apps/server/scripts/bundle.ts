@@ -80,6 +80,7 @@ const input: InputOptions = {
   input: {
     main: built('main.js'),
     'yaml-thread': built('files/yaml-thread.js'),
+    'export-thread': built('telemetry/export-thread.js'),
     'writer-thread': WRITER,
   },
   platform: 'node',

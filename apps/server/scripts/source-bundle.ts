@@ -83,6 +83,7 @@ async function bundle(folder: string): Promise<void> {
     input: {
       main: join(ROOT, 'apps/server/src/main.ts'),
       'yaml-thread': join(ROOT, 'apps/server/src/files/yaml-thread.ts'),
+      'export-thread': join(ROOT, 'apps/server/src/telemetry/export-thread.ts'),
       'writer-thread': join(ROOT, 'packages/engine-embedded/src/writer/writer-thread.ts'),
     },
     platform: 'node',

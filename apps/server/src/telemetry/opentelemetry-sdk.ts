@@ -1,8 +1,6 @@
 import { diag, DiagLogLevel } from '@opentelemetry/api'
 import type { TextMapPropagator } from '@opentelemetry/api'
 import { CompositePropagator, setGlobalErrorHandler, W3CTraceContextPropagator } from '@opentelemetry/core'
-import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http'
-import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
 import { B3InjectEncoding, B3Propagator } from '@opentelemetry/propagator-b3'
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
 import {
@@ -20,6 +18,7 @@ import { EarlyDecision, openTelemetry } from '@signalbox/broker-core/opentelemet
 import type { Logger } from '../logging/logger.ts'
 import { VERSION } from '../version.ts'
 import type { Telemetry, TelemetrySettings } from './telemetry.ts'
+import { ThreadExporter } from './thread-exporter.ts'
 
 /** The time to export the last spans at a shutdown, in ms. */
 const LAST_SPANS_MS = 2_000
@@ -42,7 +41,7 @@ export function openTelemetrySdk(
     'service.version': VERSION,
     'service.instance.id': node,
   }).merge(detectResources({ detectors: [envDetector] }))
-  const exporter = settings.protocol === 'http/json' ? new JsonExporter() : new ProtobufExporter()
+  const exporter = new ThreadExporter(settings.protocol)
   const decision = new EarlyDecision(samplerOf(settings))
   const provider = new BasicTracerProvider({
     resource,
@@ -58,6 +57,7 @@ export function openTelemetrySdk(
       const late = AbortSignal.timeout(LAST_SPANS_MS)
       const isLate = new Promise<void>((resolve) => late.addEventListener('abort', () => resolve(), { once: true }))
       await Promise.race([provider.shutdown().catch(() => {}), isLate])
+      await exporter[Symbol.asyncDispose]()
     },
   }
 }

@@ -1,0 +1,97 @@
+import { Worker } from 'node:worker_threads'
+
+import { diag } from '@opentelemetry/api'
+import type { ExportResult } from '@opentelemetry/core'
+import { ExportResultCode } from '@opentelemetry/core'
+import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
+import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
+import { messageOf } from '@signalbox/broker-core/internal'
+
+import type { TelemetrySettings } from './telemetry.ts'
+
+// oxlint-disable unicorn/require-post-message-target-origin -- a thread has no origin
+
+/** A request of OTLP that the thread sends. */
+export interface ExportedBatch {
+  readonly id: number
+  readonly bytes: Uint8Array
+}
+
+/** What the thread reports: the end of one export, or something that the operator should know. */
+export type Exported = { readonly id: number; readonly failure: string | undefined } | { readonly warning: string }
+
+const FORMATS = {
+  'http/json': { type: 'application/json', serializer: JsonTraceSerializer },
+  'http/protobuf': { type: 'application/x-protobuf', serializer: ProtobufTraceSerializer },
+}
+
+/**
+ * Exports spans from a thread of their own, which begins with the first export. An HTTP client in the thread of the
+ * server would make the server itself slower, by more than it costs: both share the code of `node:http`, which is
+ * compiled for the one or the other.
+ */
+export class ThreadExporter implements SpanExporter, AsyncDisposable {
+  readonly #format: (typeof FORMATS)[TelemetrySettings['protocol']]
+  readonly #pending = new Map<number, (result: ExportResult) => void>()
+  #thread: Worker | undefined
+  #lastId = 0
+  #onIdle = (): void => {}
+
+  constructor(protocol: TelemetrySettings['protocol']) {
+    this.#format = FORMATS[protocol]
+  }
+
+  export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
+    const bytes = this.#format.serializer.serializeRequest(spans)
+    if (bytes === undefined) return onResult(failed('the spans could not be written'))
+    const id = ++this.#lastId
+    this.#pending.set(id, onResult)
+    this.#thread ??= this.#start()
+    // The process stays until the spans are exported, and no longer.
+    this.#thread.ref()
+    const batch: ExportedBatch = { id, bytes }
+    this.#thread.postMessage(batch)
+  }
+
+  /** Waits for the exports under way. */
+  async shutdown(): Promise<void> {
+    if (this.#pending.size > 0) await new Promise<void>((resolve) => (this.#onIdle = resolve))
+  }
+
+  /** Ends the thread. Batches that are not exported by then are lost. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#thread?.terminate()
+  }
+
+  #start(): Worker {
+    const source = import.meta.url.endsWith('.ts')
+    const thread = new Worker(new URL(source ? './export-thread.ts' : './export-thread.js', import.meta.url), {
+      name: 'signalbox-traces',
+      workerData: this.#format.type,
+      execArgv: [],
+    })
+    thread.on('message', (message: Exported) => {
+      if ('warning' in message) diag.warn(message.warning)
+      else this.#end(message.id, message.failure)
+    })
+    thread.on('error', (cause) => diag.error(`The thread that exports spans ended: ${messageOf(cause)}`))
+    thread.on('exit', () => {
+      this.#thread = undefined
+      for (const id of this.#pending.keys()) this.#end(id, 'the thread that exports spans ended')
+    })
+    return thread
+  }
+
+  #end(id: number, failure: string | undefined): void {
+    const onResult = this.#pending.get(id)
+    this.#pending.delete(id)
+    onResult?.(failure === undefined ? { code: ExportResultCode.SUCCESS } : failed(failure))
+    if (this.#pending.size > 0) return
+    this.#thread?.unref()
+    this.#onIdle()
+  }
+}
+
+function failed(reason: string): ExportResult {
+  return { code: ExportResultCode.FAILED, error: new Error(reason) }
+}
