@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer'
 import { setImmediate as nextTick } from 'node:timers/promises'
 
 import type { Connection } from './connection.ts'
-import { API, isForbidden, isNoResponders } from './errors.ts'
+import { API, isApiError, isForbidden } from './errors.ts'
 import type { Settings } from './options.ts'
 
 /** A message as a stream stores it. */
@@ -25,6 +25,9 @@ type Query =
 /** The status of a direct answer without a message. */
 const MESSAGE_NOT_FOUND = 404
 const DIRECT_HEADERS = ['Nats-Subject', 'Nats-Sequence', 'Nats-Time-Stamp'] as const
+
+/** The streams of which a node knows whether they answer directly. */
+const MAX_KNOWN = 10_000
 
 /** The maximum number of concurrent requests, of one reader and of all. */
 const WINDOW = 64
@@ -65,21 +68,28 @@ class Window {
  */
 export class StoredMessages {
   readonly #connection: Connection
-  #isDirect: boolean
-  /** Streams that do not answer directly, such as those that another version has created. */
-  readonly #indirect = new Set<string>()
+  /** `false` if streams have replicas, or the user of the connection may not read directly. */
+  #readsDirectly: boolean
+  /** The streams that were read, and whether they answer directly. */
+  readonly #direct = new Map<string, boolean>()
   readonly #places: Semaphore
+  readonly #requestTimeoutMs: number
 
-  constructor(connection: Connection, { replicas }: Pick<Settings, 'replicas'>) {
+  constructor(connection: Connection, { replicas, requestTimeoutMs }: Settings) {
     this.#connection = connection
-    this.#isDirect = replicas === 1
+    this.#requestTimeoutMs = requestTimeoutMs
+    this.#readsDirectly = replicas === 1
     const fitting = Math.floor(READ_BYTES / connection.maxPayload)
     this.#places = new Semaphore(Math.max(1, Math.min(WINDOW, fitting)))
   }
 
+  /** @throws BrokerError ENGINE_UNAVAILABLE */
   async get(stream: string, query: Query): Promise<StoredMessage | undefined> {
+    const begin = performance.now()
     await this.#places.acquire()
     try {
+      // Otherwise, reads that wait for each other would all wait for servers that do not answer.
+      if (performance.now() - begin > this.#requestTimeoutMs) throw unavailable('the NATS servers do not answer')
       return await this.#get(stream, query)
     } finally {
       this.#places.release()
@@ -87,22 +97,42 @@ export class StoredMessages {
   }
 
   async #get(stream: string, query: Query): Promise<StoredMessage | undefined> {
-    if (!this.#isDirect || this.#indirect.has(stream)) return this.#getAsJson(stream, query)
+    if (!(await this.#answersDirectly(stream))) return this.#getAsJson(stream, query)
     let answer: Msg
     try {
       answer = await this.#connection.request(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query))
     } catch (error) {
-      if (isForbidden(error)) this.#isDirect = false
-      else if (!isNoResponders(error)) throw error
-      const message = await this.#getAsJson(stream, query)
-      if (message !== undefined) this.#indirect.add(stream)
-      return message
+      this.#direct.delete(stream)
+      if (!isForbidden(error)) throw error
+      this.#readsDirectly = false
+      return this.#getAsJson(stream, query)
     }
     const { headers, data } = answer
     if (headers?.code === MESSAGE_NOT_FOUND) return undefined
     const [subject, sequence, time] = DIRECT_HEADERS.map((name) => headers?.get(name))
     if (!subject || !sequence || !time) throw unavailable(`NATS answered ${headers?.status ?? 'without a message'}`)
     return { subject, sequence: Number(sequence), timestamp: millisecondsOf(time), data }
+  }
+
+  /** Streams that an earlier version has created do not answer directly until a node adjusts them at its start. */
+  async #answersDirectly(stream: string): Promise<boolean> {
+    if (!this.#readsDirectly) return false
+    const known = this.#direct.get(stream)
+    if (known !== undefined) return known
+    const { manager } = this.#connection
+    const config = await this.#connection.call(async () => {
+      try {
+        return (await manager.streams.info(stream)).config
+      } catch (error) {
+        if (isApiError(error, API.STREAM_NOT_FOUND)) return undefined
+        throw error
+      }
+    })
+    if (config === undefined) return false
+    const isDirect = config.allow_direct && config.num_replicas === 1
+    if (this.#direct.size >= MAX_KNOWN) this.#direct.clear()
+    this.#direct.set(stream, isDirect)
+    return isDirect
   }
 
   async #getAsJson(stream: string, query: Query): Promise<StoredMessage | undefined> {

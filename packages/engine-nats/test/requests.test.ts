@@ -100,6 +100,25 @@ describe.skipIf(NATS_SERVER === undefined)('requests whose caller is gone', () =
   })
 })
 
+describe.skipIf(NATS_SERVER === undefined)('answers', () => {
+  test('requests - an answer for a requester on the same node is not sent to the servers', async () => {
+    const server = await startServer({ monitored: true })
+    const [one, two] = [await openNode(server), await openNode(server)]
+    const large = 'x'.repeat(4_000_000)
+    await one.requests.serve('queries', 'q', {}, () => Promise.resolve(reply(large)))
+    const received = async (): Promise<number> =>
+      ((await server.monitor('/varz', 5_000)) as { in_bytes: number }).in_bytes
+    const sentFor = async (node: NatsEngine): Promise<number> => {
+      const before = await received()
+      const answer = await node.requests.request('queries', 'q', outgoing('x'), { timeoutMs: 10_000 })
+      expect(text(answer)).toBe(large)
+      return (await received()) - before
+    }
+    expect(await sentFor(one)).toBeLessThan(1_000_000)
+    expect(await sentFor(two)).toBeGreaterThan(4_000_000)
+  })
+})
+
 describe.skipIf(NATS_SERVER === undefined)('requests of a node that is cut off', () => {
   test.each([false, true])(
     'requests - a request that a subscriber may have is REQUEST_TIMEOUT, also if its caller is gone: %s',

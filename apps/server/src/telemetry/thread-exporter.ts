@@ -17,7 +17,7 @@ export interface ExportedBatch {
   readonly bytes: Uint8Array
 }
 
-/** What the thread reports: the end of one export, or something that the operator should know. */
+/** A report of the thread: the end of one export, or a warning for the operator. */
 export type Exported = { readonly id: number; readonly failure: string | undefined } | { readonly warning: string }
 
 const FORMATS = {
@@ -26,9 +26,9 @@ const FORMATS = {
 }
 
 /**
- * Exports spans from a thread of their own, which begins with the first export. An HTTP client in the thread of the
- * server would make the server itself slower, by more than it costs: both share the code of `node:http`, which is
- * compiled for the one or the other.
+ * Exports spans from a separate thread, which starts with the first export. An HTTP client in the server's own thread
+ * slows the server down by more than the requests of the client cost: both use `node:http`, and its code is then
+ * compiled for both.
  */
 export class ThreadExporter implements SpanExporter, AsyncDisposable {
   readonly #format: (typeof FORMATS)[TelemetrySettings['protocol']]

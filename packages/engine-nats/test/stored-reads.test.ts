@@ -1,0 +1,101 @@
+import type { NatsEngine, NatsEngineProblem } from '@signalbox/engine-nats'
+import { NATS_SERVER } from '@signalbox/engine-nats/testing'
+import { jetstreamManager } from '@nats-io/jetstream'
+import { connect } from '@nats-io/transport-node'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+
+import { outgoing, queued, text } from './support/messages.ts'
+import { openNode, startServer } from './support/nodes.ts'
+
+const PATIENT = { timeout: 20_000 }
+const ALL = { maxMessages: 100, maxBytes: 100_000_000 }
+
+/** Sends a message to a queue, appends it to a store, and returns what reads of both return. */
+async function readBack(node: NatsEngine, body: string): Promise<string[]> {
+  await node.queues.send('q', queued(body))
+  await node.eventsStore.append('s', outgoing(body))
+  const messages = [await node.queues.peek('q', ALL), await node.eventsStore.read('s', ALL)]
+  return messages.map((found) => found.map(text).join())
+}
+
+describe.skipIf(NATS_SERVER === undefined)('reads of stored messages', () => {
+  test('reads - a read of large messages fetches little more than it returns', async () => {
+    const server = await startServer({ monitored: true })
+    const node = await openNode(server)
+    const body = 'x'.repeat(2_000_000)
+    for (let n = 0; n < 12; n++) {
+      await node.queues.send('q', queued(body))
+      await node.eventsStore.append('s', outgoing(body))
+    }
+    const sent = async (): Promise<number> =>
+      ((await server.monitor('/varz', 5_000)) as { out_bytes: number }).out_bytes
+    const options = { maxMessages: 12, maxBytes: 4_000_000 }
+    const reads = [
+      () => node.queues.peek('q', options),
+      () => node.eventsStore.read('s', options),
+      () => node.eventsStore.readLatest('s', options),
+    ]
+    for (const read of reads) {
+      const before = await sent()
+      expect((await read()).length).toBeLessThanOrEqual(2)
+      // The third message shows that no more fit.
+      expect((await sent()) - before).toBeLessThan(3 * 2_000_000 * 1.1)
+    }
+  })
+
+  test('reads - many readers of large messages do not make the servers close the connection', async () => {
+    const server = await startServer()
+    const problems: NatsEngineProblem[] = []
+    const node = await openNode(server, { onProblem: (problem) => problems.push(problem) })
+    await node.queues.send('q', queued('x'.repeat(9_000_000)))
+    // 270 MB; the servers close a connection to which they have to send 64.
+    const reads = Array.from({ length: 30 }, () => node.queues.peek('q', ALL))
+    const sizes = (await Promise.all(reads)).map(([message]) => message?.body.byteLength)
+    expect(new Set(sizes)).toEqual(new Set([9_000_000]))
+    expect(problems.filter(({ kind }) => kind === 'disconnected')).toEqual([])
+  })
+
+  test('reads - reads of a frozen server all end in the time of one', async () => {
+    const server = await startServer()
+    const node = await openNode(server, { requestTimeoutMs: 1_000 })
+    expect(await readBack(node, 'a')).toEqual(['a', 'a'])
+    server.pause()
+    const begin = performance.now()
+    const reads = await Promise.allSettled(Array.from({ length: 40 }, () => node.eventsStore.read('s', ALL)))
+    server.resume()
+    expect(performance.now() - begin).toBeLessThan(8_000)
+    expect(new Set(reads.map(({ status }) => status))).toEqual(new Set(['rejected']))
+  })
+
+  test('reads - a stream that does not answer directly is read, and adjusted at the next start', async () => {
+    const server = await startServer()
+    const node = await openNode(server)
+    await node.channels.create('queues', 'q')
+    await node.channels.create('events_store', 's')
+    const connection = await connect({ servers: server.url })
+    onTestFinished(() => connection.close())
+    const { streams } = await jetstreamManager(connection)
+    const direct = async (change?: boolean): Promise<(boolean | undefined)[]> => {
+      const found: (boolean | undefined)[] = []
+      for await (const { config } of streams.list()) {
+        if (!/-[ql]-/.test(config.name)) continue
+        found.push(config.allow_direct)
+        if (change !== undefined) await streams.update(config.name, { allow_direct: change })
+      }
+      return found
+    }
+    expect(await direct(false)).toEqual([true, true])
+    expect(await readBack(node, 'a')).toEqual(['a', 'a'])
+    expect(await readBack(await openNode(server), 'b')).toEqual(['a,b', 'a,b'])
+    await vi.waitFor(async () => expect(await direct()).toEqual([true, true]), PATIENT)
+  })
+
+  test('reads - a user who may not read directly reads as well', async () => {
+    const denied = 'permissions: { publish: { deny: ["$JS.API.DIRECT.GET.>"] } }'
+    const server = await startServer({
+      config: `authorization { users: [{ user: node, password: a, ${denied} }] }`,
+    })
+    const node = await openNode(server, { servers: [server.url.replace('//', '//node:a@')] })
+    expect(await readBack(node, 'a')).toEqual(['a', 'a'])
+  })
+})
