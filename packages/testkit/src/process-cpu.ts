@@ -53,3 +53,9 @@ export function pin(pid: number, ...cores: readonly number[]): boolean {
     return false
   }
 }
+
+/** Moves the main thread of a process to this core, and its other threads to all cores. */
+export function pinMainThread(pid: number, core: number): void {
+  pin(pid, ...cpus().keys())
+  execFileSync('taskset', ['-cp', String(core), String(pid)], { stdio: 'ignore' })
+}

@@ -1,6 +1,7 @@
 import { ClosedLoop, KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
 import type { LoopDelay } from '@signalbox/testkit/instrument'
 import { toolCall } from '@signalbox/testkit/mcp-client'
+import { pinMainThread } from '@signalbox/testkit/process-cpu'
 
 import { newFolder, openLoad, startServer, startWorker } from '../processes.ts'
 import type { BenchContext, Row } from '../row.ts'
@@ -37,9 +38,19 @@ const PLANNED = 0.8
 /** Messages after which V8 has compiled most of the hot code. */
 const WARM_MESSAGES = 20_000
 
-/** 64 MCP clients send and 200 wait for messages: as fast as they can, and at a share of that rate. */
-async function withLongPolls(context: BenchContext, subject: Subject, stack: AsyncDisposableStack) {
+/**
+ * 64 MCP clients send and 200 wait for messages: as fast as they can, and at a share of that rate.
+ * @param threads `together`: the event loop and the writer have one core, so that the time of the writer is a delay of the
+ * event loop. `apart`: the event loop has a core, and the writer any.
+ */
+async function withLongPolls(
+  context: BenchContext,
+  subject: Subject,
+  stack: AsyncDisposableStack,
+  threads: 'together' | 'apart',
+) {
   const server = stack.use(await startServer(context, subject))
+  if (threads === 'apart' && context.core !== undefined) pinMainThread(server.process.pid, context.core)
   const url = `${server.http}/mcp`
   const request = postBytes(url, toolCall('queue_send', { channel: CHANNEL, body: 'a'.repeat(1024) }))
   const end = new AbortController()
@@ -86,6 +97,8 @@ const LOADS = [
   { name: '64 durable producers over MCP', goal: atMost(5, 3, 'ms') },
   { name: '64 producers and 200 long polls over MCP, as fast as they can', goal: atMost(12, 5, 'ms') },
   { name: 'the same at 80 % of that rate', goal: atMost(5, 3, 'ms') },
+  { name: 'the same as fast as they can, the writer thread on any core', goal: atMost(12, 5, 'ms') },
+  { name: 'the same at 80 % of that rate, the writer thread on any core', goal: atMost(5, 3, 'ms') },
 ] as const
 
 /** The delay that durable writes, and many waiting calls, cause in the event loop. */
@@ -97,7 +110,8 @@ export const loopDelay: Row = {
       open: async (subject, stack) => [
         await inProcess(context, subject, stack),
         await overMcp(context, subject, stack),
-        ...(await withLongPolls(context, subject, stack)),
+        ...(await withLongPolls(context, subject, stack, 'together')),
+        ...(await withLongPolls(context, subject, stack, 'apart')),
       ],
       judge: (own) =>
         own.map((rounds, i) => ({

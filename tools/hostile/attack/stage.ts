@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { NatsServer } from '@signalbox/engine-nats/testing'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { Cores } from '@signalbox/testkit/process-cpu'
-import { cpuMicrosOf, machineCpuMicros, pin } from '@signalbox/testkit/process-cpu'
+import { cpuMicrosOf, machineCpuMicros, pin, pinMainThread } from '@signalbox/testkit/process-cpu'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -107,7 +107,7 @@ export class Stage implements AsyncDisposable {
       }),
     )
     // The event loop gets a core that the attackers do not use; the other threads of the server run on any core.
-    if (cores !== undefined) succeeds(['taskset', '-cp', String(cores.measured), String(server.process.pid)])
+    if (cores !== undefined) pinMainThread(server.process.pid, cores.measured)
     const honest = held.use(
       new MeasuredProcess({
         script: fileURLToPath(new URL('honest-caller.ts', import.meta.url)),
