@@ -1,5 +1,5 @@
 import { unavailable } from '@signalbox/broker-core/engine'
-import { messageOf, readSmallFile } from '@signalbox/broker-core/internal'
+import { messageOf, readSmallFile, Semaphore } from '@signalbox/broker-core/internal'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type {
@@ -21,6 +21,14 @@ import { withoutPassword } from './options.ts'
 import { reportFailure, ReportOnce, runInBackground } from './problems.ts'
 
 /**
+ * The bytes of answers of unknown size that are on their way, if each had the maximum size of a message. The servers close
+ * a connection to which they have to send 64 MB.
+ */
+const LARGE_BYTES = 32 * 1024 * 1024
+/** The most requests for such answers at a time. */
+const MAX_READS = 64
+
+/**
  * The connection of a node to NATS. While it is lost, calls wait for it for a limited time and then fail.
  * Listeners are notified when it is back.
  */
@@ -31,6 +39,7 @@ export class Connection {
   readonly #settings: Settings
   readonly #refused: ReportOnce
   readonly #onReconnect = new Set<() => void>()
+  readonly #room: Semaphore
   #back: PromiseWithResolvers<void> | undefined
   #closed = false
 
@@ -40,6 +49,8 @@ export class Connection {
     this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
     this.#settings = settings
     this.#refused = new ReportOnce(settings.onProblem)
+    const fitting = Math.floor(LARGE_BYTES / this.maxPayload)
+    this.#room = new Semaphore(Math.max(1, Math.min(MAX_READS, fitting)))
     runInBackground(settings.onProblem, 'following the connection', this.#follow())
   }
 
@@ -155,6 +166,23 @@ export class Connection {
 
   request(subject: string, payload?: Payload, options?: Partial<RequestOptions>): Promise<Msg> {
     return this.call(() => this.nc.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options }))
+  }
+
+  /**
+   * Runs a request for one message of unknown size when there is room for its answer: see {@link LARGE_BYTES}.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async withRoom<T>(request: () => Promise<T>): Promise<T> {
+    const begin = performance.now()
+    await this.#room.acquire()
+    try {
+      // Otherwise, requests that wait for each other would all wait for servers that do not answer.
+      if (performance.now() - begin > this.#settings.requestTimeoutMs)
+        throw unavailable('the NATS servers do not answer')
+      return await request()
+    } finally {
+      this.#room.release()
+    }
   }
 
   async close(): Promise<void> {

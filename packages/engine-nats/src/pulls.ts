@@ -20,6 +20,14 @@ interface PullOptions {
  */
 export type PullEnd = 'done' | 'large' | 'gone' | 'lost'
 
+/**
+ * The bytes that the servers may deliver at once to all pulls, besides one message for each of {@link Connection.withRoom}.
+ * Every new pull may use half of the rest, and this minimum in any case.
+ */
+const PULL_BYTES = 16 * 1024 * 1024
+const MIN_BYTES = 128 * 1024
+/** The time after which a pull counts as waiting: the servers had nothing to deliver. */
+const FRESH_MS = 50
 const HEARTBEAT_MS = 5_000
 const SLACK_MS = 2_000
 /** The time for which messages of a lost pull are still accepted. */
@@ -50,6 +58,7 @@ export class Pulls {
   readonly #connection: Connection
   readonly #free: Slot[] = []
   readonly #slots = new Set<Slot>()
+  #promisedBytes = 0
   #closed = false
 
   constructor(connection: Connection) {
@@ -60,10 +69,68 @@ export class Pulls {
   }
 
   /**
-   * Requests messages. Calls `onMessage` for each as it arrives, even after the pull ended as `lost`. After a close it ends
-   * as `gone`.
+   * Requests messages. Calls `onMessage` for each as it arrives, even after the pull ended as `lost`. May end with fewer
+   * messages than there are. After a close it ends as `gone`.
    */
-  pull(stream: string, consumer: string, options: PullOptions, onMessage: (message: Msg) => void): Promise<PullEnd> {
+  async pull(
+    stream: string,
+    consumer: string,
+    { batch, waitMs, maxBytes = Infinity }: PullOptions,
+    onMessage: (message: Msg) => void,
+  ): Promise<PullEnd> {
+    const until = Date.now() + waitMs
+    let arrived = 0
+    const arrive = (message: Msg): void => {
+      arrived++
+      onMessage(message)
+    }
+    for (let left = waitMs; ; left = Math.max(0, until - Date.now())) {
+      const share = this.#share()
+      const bytes = Math.min(maxBytes, share.bytes)
+      const end = await this.#request(stream, consumer, { batch, waitMs: left, maxBytes: bytes }, arrive)
+      share.release()
+      if (end !== 'large' || bytes === maxBytes) return end
+      if (arrived > 0) return 'done'
+      const one = await this.#requestLarge(stream, consumer, maxBytes, arrive)
+      if (one !== 'done' || arrived > 0 || left === 0) return one
+    }
+  }
+
+  /** Returns the bytes that the servers may deliver at once to a new pull. */
+  #share(): { readonly bytes: number; readonly release: () => void } {
+    const bytes = Math.max(MIN_BYTES, Math.floor((PULL_BYTES - this.#promisedBytes) / 2))
+    this.#promisedBytes += bytes
+    let held = bytes
+    const release = (): void => {
+      clearTimeout(timer)
+      this.#promisedBytes -= held
+      held = 0
+    }
+    const timer = setTimeout(release, FRESH_MS).unref()
+    return { bytes, release }
+  }
+
+  /** Requests the next message if there is one, of any size up to `maxBytes`. */
+  async #requestLarge(
+    stream: string,
+    consumer: string,
+    maxBytes: number,
+    onMessage: (message: Msg) => void,
+  ): Promise<PullEnd> {
+    const options = { batch: 1, waitMs: 0, maxBytes: maxBytes === Infinity ? undefined : maxBytes }
+    try {
+      return await this.#connection.withRoom(() => this.#request(stream, consumer, options, onMessage))
+    } catch {
+      return 'lost'
+    }
+  }
+
+  #request(
+    stream: string,
+    consumer: string,
+    options: PullOptions,
+    onMessage: (message: Msg) => void,
+  ): Promise<PullEnd> {
     if (this.#closed) return Promise.resolve('gone')
     const { promise, resolve } = Promise.withResolvers<PullEnd>()
     const { batch, waitMs, maxBytes } = options

@@ -1,5 +1,4 @@
 import { unavailable } from '@signalbox/broker-core/engine'
-import { Semaphore } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 import { setImmediate as nextTick } from 'node:timers/promises'
@@ -29,13 +28,8 @@ const DIRECT_HEADERS = ['Nats-Subject', 'Nats-Sequence', 'Nats-Time-Stamp'] as c
 /** The streams of which a node knows whether they answer directly. */
 const MAX_KNOWN = 10_000
 
-/** The maximum number of concurrent requests, of one reader and of all. */
+/** The maximum number of concurrent requests of one reader. */
 const WINDOW = 64
-/**
- * The bytes that the servers may have to send at once, if every message had their maximum size. They close a connection
- * to which they have to send 64 MB.
- */
-const READ_BYTES = 32 * 1024 * 1024
 /** The number of the first requests, while the size of the messages is unknown: servers take long for large ones. */
 const FIRST_WINDOW = 1
 /** The factor by which the number may grow. */
@@ -72,28 +66,15 @@ export class StoredMessages {
   #readsDirectly: boolean
   /** The streams that were read, and whether they answer directly. */
   readonly #direct = new Map<string, boolean>()
-  readonly #places: Semaphore
-  readonly #requestTimeoutMs: number
 
-  constructor(connection: Connection, { replicas, requestTimeoutMs }: Settings) {
+  constructor(connection: Connection, { replicas }: Settings) {
     this.#connection = connection
-    this.#requestTimeoutMs = requestTimeoutMs
     this.#readsDirectly = replicas === 1
-    const fitting = Math.floor(READ_BYTES / connection.maxPayload)
-    this.#places = new Semaphore(Math.max(1, Math.min(WINDOW, fitting)))
   }
 
   /** @throws BrokerError ENGINE_UNAVAILABLE */
-  async get(stream: string, query: Query): Promise<StoredMessage | undefined> {
-    const begin = performance.now()
-    await this.#places.acquire()
-    try {
-      // Otherwise, reads that wait for each other would all wait for servers that do not answer.
-      if (performance.now() - begin > this.#requestTimeoutMs) throw unavailable('the NATS servers do not answer')
-      return await this.#get(stream, query)
-    } finally {
-      this.#places.release()
-    }
+  get(stream: string, query: Query): Promise<StoredMessage | undefined> {
+    return this.#connection.withRoom(() => this.#get(stream, query))
   }
 
   async #get(stream: string, query: Query): Promise<StoredMessage | undefined> {
