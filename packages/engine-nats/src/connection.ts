@@ -39,7 +39,7 @@ export class Connection {
   readonly #settings: Settings
   readonly #refused: ReportOnce
   readonly #onReconnect = new Set<() => void>()
-  readonly #room: Semaphore
+  readonly #space: Semaphore
   #back: PromiseWithResolvers<void> | undefined
   #closed = false
 
@@ -50,7 +50,7 @@ export class Connection {
     this.#settings = settings
     this.#refused = new ReportOnce(settings.onProblem)
     const fitting = Math.floor(LARGE_BYTES / this.maxPayload)
-    this.#room = new Semaphore(Math.max(1, Math.min(MAX_READS, fitting)))
+    this.#space = new Semaphore(Math.max(1, Math.min(MAX_READS, fitting)))
     runInBackground(settings.onProblem, 'following the connection', this.#follow())
   }
 
@@ -169,19 +169,19 @@ export class Connection {
   }
 
   /**
-   * Runs a request for one message of unknown size when there is room for its answer: see {@link LARGE_BYTES}.
+   * Runs a request for one message of unknown size when there is space for its answer: see {@link LARGE_BYTES}.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async withRoom<T>(request: () => Promise<T>): Promise<T> {
+  async withSpace<T>(request: () => Promise<T>): Promise<T> {
     const begin = performance.now()
-    await this.#room.acquire()
+    await this.#space.acquire()
     try {
       // Otherwise, requests that wait for each other would all wait for servers that do not answer.
       if (performance.now() - begin > this.#settings.requestTimeoutMs)
         throw unavailable('the NATS servers do not answer')
       return await request()
     } finally {
-      this.#room.release()
+      this.#space.release()
     }
   }
 

@@ -21,7 +21,7 @@ interface PullOptions {
 export type PullEnd = 'done' | 'large' | 'gone' | 'lost'
 
 /**
- * The bytes that the servers may deliver at once to all pulls, besides one message for each of {@link Connection.withRoom}.
+ * The bytes that the servers may deliver at once to all pulls, without those that use {@link Connection.withSpace}.
  * Every new pull may use half of the rest, and this minimum in any case.
  */
 const PULL_BYTES = 16 * 1024 * 1024
@@ -119,7 +119,7 @@ export class Pulls {
   ): Promise<PullEnd> {
     const options = { batch: 1, waitMs: 0, maxBytes: maxBytes === Infinity ? undefined : maxBytes }
     try {
-      return await this.#connection.withRoom(() => this.#request(stream, consumer, options, onMessage))
+      return await this.#connection.withSpace(() => this.#request(stream, consumer, options, onMessage))
     } catch {
       return 'lost'
     }

@@ -74,7 +74,7 @@ export class StoredMessages {
 
   /** @throws BrokerError ENGINE_UNAVAILABLE */
   get(stream: string, query: Query): Promise<StoredMessage | undefined> {
-    return this.#connection.withRoom(() => this.#get(stream, query))
+    return this.#connection.withSpace(() => this.#get(stream, query))
   }
 
   async #get(stream: string, query: Query): Promise<StoredMessage | undefined> {
