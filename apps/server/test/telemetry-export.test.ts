@@ -3,6 +3,7 @@ import { join } from 'node:path'
 
 import { connect } from '@signalbox/client'
 import { freePort } from '@signalbox/testkit/free-port'
+import { OtlpReceiver } from '@signalbox/testkit/otlp-receiver'
 import { testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { openReceiver } from '@signalbox/testkit/webhook-receiver'
@@ -12,7 +13,7 @@ import type { PartialConfig } from '../src/config/load.ts'
 import { postJson, register } from './support/agent.ts'
 import { callTool, rpc } from './support/mcp.ts'
 import { openSdkAgent } from './support/sdk-agent.ts'
-import { serveLogged } from './support/server.ts'
+import { serve, serveLogged } from './support/server.ts'
 import { violations } from './support/span-rules.ts'
 import type { Protocol } from './support/telemetry.ts'
 import { openOtlp, serveTraced } from './support/telemetry.ts'
@@ -49,6 +50,41 @@ test.each(PROTOCOLS)('telemetry - %s is exported with the standard headers and r
     'service.instance.id': expect.any(String),
     'deployment.environment.name': 'test',
   })
+})
+
+test('telemetry - settings that the export cannot follow are named at the start', async () => {
+  const env = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'collector:4318',
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
+    OTEL_TRACES_SAMPLER: 'sometimes',
+    OTEL_PROPAGATORS: 'tracecontext,jaeger',
+  }
+  const refusal = await serve({}, env).catch((error: unknown) => error)
+  expect(refusal).toMatchObject({ code: 'CONFIG_INVALID' })
+  for (const text of [
+    'OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318" is not allowed; allowed: an address of http or https',
+    'OTEL_EXPORTER_OTLP_PROTOCOL: "grpc" is not allowed; allowed: http/protobuf, http/json',
+    'OTEL_TRACES_SAMPLER: "sometimes" is not allowed; allowed: always_on,',
+    'OTEL_PROPAGATORS: "jaeger" is not allowed; allowed: tracecontext,',
+  ])
+    expect(String(refusal)).toContain(text)
+  const ratio = {
+    OTEL_TRACES_EXPORTER: 'otlp',
+    OTEL_TRACES_SAMPLER: 'traceidratio',
+    OTEL_TRACES_SAMPLER_ARG: '2',
+  }
+  await expect(serve({}, ratio)).rejects.toThrow('OTEL_TRACES_SAMPLER_ARG: "2" is not allowed')
+  // Switched off, the variables are those of other programs.
+  await serve({}, { ...env, OTEL_SDK_DISABLED: 'true' })
+})
+
+test('telemetry - the endpoint of a server that is started by a program need not be one of its process', async () => {
+  const otlp = await OtlpReceiver.open()
+  onTestFinished(() => otlp[Symbol.asyncDispose]())
+  const server = await serve({}, { OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url })
+  await callTool(server.http.url, 'queue_send', { channel: 'jobs', body: 'x' }, sampled)
+  await server.close()
+  expect(otlp.spans.map(({ name }) => name).toSorted()).toEqual(['send', 'tools/call queue_send'])
 })
 
 /** Sends the marker everywhere where a caller may put a text that must not be exported. Returns the receipts that it got. */

@@ -40,6 +40,8 @@ export class Connection {
   readonly #refused: ReportOnce
   readonly #onReconnect = new Set<() => void>()
   readonly #space: Semaphore
+  /** The time of the last answer to such a request. */
+  #answeredAt = 0
   #back: PromiseWithResolvers<void> | undefined
   #closed = false
 
@@ -177,9 +179,11 @@ export class Connection {
     await this.#space.acquire()
     try {
       // Otherwise, requests that wait for each other would all wait for servers that do not answer.
-      if (performance.now() - begin > this.#settings.requestTimeoutMs)
-        throw unavailable('the NATS servers do not answer')
-      return await request()
+      const silentMs = performance.now() - Math.max(begin, this.#answeredAt)
+      if (silentMs > this.#settings.requestTimeoutMs) throw unavailable('the NATS servers do not answer')
+      const answer = await request()
+      this.#answeredAt = performance.now()
+      return answer
     } finally {
       this.#space.release()
     }

@@ -17,7 +17,7 @@ import { EarlyDecision, openTelemetry } from '@signalbox/broker-core/opentelemet
 
 import type { Logger } from '../logging/logger.ts'
 import { VERSION } from '../version.ts'
-import type { Telemetry, TelemetrySettings } from './telemetry.ts'
+import type { Environment, Telemetry, TelemetrySettings } from './telemetry.ts'
 import { ThreadExporter } from './thread-exporter.ts'
 
 /** The time to export the last spans at a shutdown, in ms. */
@@ -33,7 +33,13 @@ export function openTelemetrySdk(
     node,
     destinations,
     log,
-  }: { readonly node: string; readonly destinations: readonly string[]; readonly log: Logger },
+    env,
+  }: {
+    readonly node: string
+    readonly destinations: readonly string[]
+    readonly log: Logger
+    readonly env: Environment
+  },
 ): Telemetry {
   warnAtMostOnceAMinute(log)
   const resource = resourceFromAttributes({
@@ -41,7 +47,7 @@ export function openTelemetrySdk(
     'service.version': VERSION,
     'service.instance.id': node,
   }).merge(detectResources({ detectors: [envDetector] }))
-  const exporter = new ThreadExporter(settings.protocol)
+  const exporter = new ThreadExporter(settings.protocol, env)
   const decision = new EarlyDecision(samplerOf(settings))
   const provider = new BasicTracerProvider({
     resource,

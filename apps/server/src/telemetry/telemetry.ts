@@ -12,6 +12,8 @@ export interface Telemetry extends AsyncDisposable {
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
+const ENDPOINTS = ['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'] as const
+
 const PROTOCOLS = ['http/protobuf', 'http/json'] as const
 
 /** The samplers of the OpenTelemetry specification: with and without regard for the decision of the caller. */
@@ -26,7 +28,7 @@ export const SAMPLERS = [
 
 export const PROPAGATORS = ['tracecontext', 'baggage', 'b3', 'b3multi', 'none'] as const
 
-/** The settings of the export of traces. The OpenTelemetry SDK itself reads the others. */
+/** The settings of the export of traces. The OpenTelemetry SDK itself reads the others: those of batches from the process. */
 export interface TelemetrySettings {
   readonly protocol: (typeof PROTOCOLS)[number]
   readonly sampler: (typeof SAMPLERS)[number]
@@ -64,6 +66,11 @@ function telemetrySettings(env: Environment): TelemetrySettings | undefined {
     problems.push(`OTEL_PROPAGATORS: ${JSON.stringify(name.trim())} is not allowed; allowed: ${PROPAGATORS.join(', ')}`)
     return []
   })
+  for (const name of ENDPOINTS) {
+    const address = env[name]?.trim()
+    if (!address || /^https?:$/.test(URL.parse(address)?.protocol ?? '')) continue
+    problems.push(`${name}: ${JSON.stringify(address)} is not allowed; allowed: an address of http or https`)
+  }
   if (problems.length > 0) throw new ServerError('CONFIG_INVALID', problems)
   return { protocol, sampler, ratio, propagators }
 }
@@ -80,7 +87,7 @@ export async function openTelemetry(
   const settings = telemetrySettings(env)
   if (settings === undefined) return undefined
   const { openTelemetrySdk } = await import('./opentelemetry-sdk.ts')
-  return openTelemetrySdk(settings, parts)
+  return openTelemetrySdk(settings, { ...parts, env })
 }
 
 /** Other exporters than OTLP do not exist here: one that other programs of the host use switches nothing on. */
@@ -88,8 +95,7 @@ function isOn(env: Environment): boolean {
   if (env['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true') return false
   const exporters = (env['OTEL_TRACES_EXPORTER'] ?? '').split(',').map((name) => name.trim())
   if (exporters.includes('otlp')) return true
-  const hasEndpoint = Boolean(env['OTEL_EXPORTER_OTLP_ENDPOINT'] || env['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'])
-  return hasEndpoint && exporters.every((name) => name === '')
+  return ENDPOINTS.some((name) => env[name]) && exporters.every((name) => name === '')
 }
 
 /** Variables whose values contain credentials. */

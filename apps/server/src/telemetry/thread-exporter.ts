@@ -7,7 +7,7 @@ import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otl
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
 import { messageOf } from '@signalbox/broker-core/internal'
 
-import type { TelemetrySettings } from './telemetry.ts'
+import type { Environment, TelemetrySettings } from './telemetry.ts'
 
 // oxlint-disable unicorn/require-post-message-target-origin -- a thread has no origin
 
@@ -33,12 +33,15 @@ const FORMATS = {
 export class ThreadExporter implements SpanExporter, AsyncDisposable {
   readonly #format: (typeof FORMATS)[TelemetrySettings['protocol']]
   readonly #pending = new Map<number, (result: ExportResult) => void>()
+  readonly #env: NodeJS.Dict<string>
   #thread: Worker | undefined
   #lastId = 0
   #onIdle = (): void => {}
 
-  constructor(protocol: TelemetrySettings['protocol']) {
+  /** @param env The variables that the thread reads, in addition to those of the process */
+  constructor(protocol: TelemetrySettings['protocol'], env: Environment) {
     this.#format = FORMATS[protocol]
+    this.#env = { ...process.env, ...env }
   }
 
   export(spans: ReadableSpan[], onResult: (result: ExportResult) => void): void {
@@ -69,6 +72,7 @@ export class ThreadExporter implements SpanExporter, AsyncDisposable {
       name: 'signalbox-traces',
       workerData: this.#format.type,
       execArgv: [],
+      env: this.#env,
     })
     thread.on('message', (message: Exported) => {
       if ('warning' in message) diag.warn(message.warning)
