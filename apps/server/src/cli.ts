@@ -40,7 +40,7 @@ export const commandHost: CommandHost = {
       loadedConfig({ flags: [], env }),
       import('./server.ts'),
     ])
-    return startServer(config, { origins, signal })
+    return startServer(config, { origins, signal, env: process.env })
   },
   async backUpStore(store, file) {
     const { backUpStore } = await import('./engine/engines.ts')
