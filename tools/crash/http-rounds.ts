@@ -5,6 +5,7 @@ import { McpClient, ToolError } from '@signalbox/testkit/mcp-client'
 import { scrape, total } from '@signalbox/testkit/prometheus'
 import type { Random } from '@signalbox/testkit/random'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
+import { until } from '@signalbox/testkit/until'
 import { spawnSignalbox, startSignalbox } from '@signalbox/testkit/signalbox-server'
 import type { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
@@ -60,7 +61,8 @@ export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigure
   const counts = { killedStarting: 0, syncChecks: 0, commits: 0, syncs: 0 }
 
   for (let number = 1; number <= options.rounds; number++) {
-    if (random.chance(KILLED_STARTING)) {
+    const isLast = number === options.rounds
+    if (!isLast && random.chance(KILLED_STARTING)) {
       const process = spawnSignalbox({ storePath })
       await pause(random.integer(50, 700))
       await process.kill()
@@ -76,6 +78,8 @@ export async function httpRounds(options: HttpRoundsOptions): Promise<HttpFigure
     await afterRestart(life, ledgers)
     const load = mixedLoad(life, ledgers, random)
     await pause(random.integer(20, options.maxLifeMs))
+    // On a slow machine, the lives before may have been too short for an answer.
+    if (isLast) await until(() => queues.received > 0 && stores.some(({ acknowledged }) => acknowledged > 0))
     // The request for the count delays the kill, so only some lives end right after an answer.
     const commits = options.countSyncs && random.chance(0.5) ? total(await scrape(server.api), COMMITS) : undefined
     life.ended = true

@@ -52,8 +52,9 @@ test.each([
     const push = { id: 'hook', url: endpoint.url, token: 'tok', authentication }
     const { taskId } = await official.send({ parts: [{ text: 'hold' }], immediately: true, push })
     expect(await official.listPush(taskId)).toMatchObject([{ id: 'hook', url: endpoint.url, taskId }])
-    expect(await official.setPush(taskId, { id: 'more', url: endpoint.url })).toMatchObject({ id: 'more' })
-    expect(await official.getPush(taskId, 'more')).toMatchObject({ id: 'more', url: endpoint.url, taskId })
+    const { url: other } = await openReceiver()
+    expect(await official.setPush(taskId, { id: 'more', url: other })).toMatchObject({ id: 'more' })
+    expect(await official.getPush(taskId, 'more')).toMatchObject({ id: 'more', url: other, taskId })
     expect(await official.deletePush(taskId, 'more')).toBeDefined()
     await until(() => endpoint.received.length >= 2)
     await agents.release(taskId)
