@@ -81,17 +81,22 @@ export function isWrongSequence(error: unknown): boolean {
 
 /** Returns true for a Broker error whose request had no responder. */
 export function isNoResponders(error: unknown): boolean {
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof errors.NoRespondersError) return true
-    if (cause instanceof errors.RequestError && cause.isNoResponders()) return true
-  }
-  return false
+  return causesOf(error).some(
+    (cause) =>
+      cause instanceof errors.NoRespondersError || (cause instanceof errors.RequestError && cause.isNoResponders()),
+  )
 }
 
 /** Returns true for a Broker error whose request the user of the connection may not send. */
 export function isForbidden(error: unknown): boolean {
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof errors.PermissionViolationError) return true
-  }
-  return false
+  return causesOf(error).some((cause) => cause instanceof errors.PermissionViolationError)
+}
+
+/** Returns true for a Broker error whose request was not answered in time. */
+export function isTimeout(error: unknown): boolean {
+  return causesOf(error).some((cause) => cause instanceof errors.TimeoutError)
+}
+
+function causesOf(error: unknown): Error[] {
+  return error instanceof Error ? [error, ...causesOf(error.cause)] : []
 }

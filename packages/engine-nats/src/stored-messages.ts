@@ -4,7 +4,7 @@ import { Buffer } from 'node:buffer'
 import { setImmediate as nextTick } from 'node:timers/promises'
 
 import type { Connection } from './connection.ts'
-import { API, isApiError, isForbidden } from './errors.ts'
+import { API, isApiError, isForbidden, isTimeout } from './errors.ts'
 import type { Settings } from './options.ts'
 
 /** A message as a stream stores it. */
@@ -24,6 +24,9 @@ type Query =
 /** The status of a direct answer without a message. */
 const MESSAGE_NOT_FOUND = 404
 const DIRECT_HEADERS = ['Nats-Subject', 'Nats-Sequence', 'Nats-Time-Stamp'] as const
+
+/** The time for a direct answer, in ms. Nothing answers for a stream that was deleted, or that answers no more. */
+const DIRECT_MS = 2_000
 
 /** The streams of which a node knows whether they answer directly. */
 const MAX_KNOWN = 10_000
@@ -67,8 +70,11 @@ export class StoredMessages {
   /** The streams that were read, and whether they answer directly. */
   readonly #direct = new Map<string, boolean>()
 
-  constructor(connection: Connection, { replicas }: Settings) {
+  readonly #requestTimeoutMs: number
+
+  constructor(connection: Connection, { replicas, requestTimeoutMs }: Settings) {
     this.#connection = connection
+    this.#requestTimeoutMs = requestTimeoutMs
     this.#readsDirectly = replicas === 1
   }
 
@@ -81,11 +87,12 @@ export class StoredMessages {
     if (!(await this.#answersDirectly(stream))) return this.#getAsJson(stream, query)
     let answer: Msg
     try {
-      answer = await this.#connection.request(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query))
+      const timeout = Math.min(DIRECT_MS, this.#requestTimeoutMs)
+      answer = await this.#connection.request(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { timeout })
     } catch (error) {
       this.#direct.delete(stream)
-      if (!isForbidden(error)) throw error
-      this.#readsDirectly = false
+      if (isForbidden(error)) this.#readsDirectly = false
+      else if (!isTimeout(error)) throw error
       return this.#getAsJson(stream, query)
     }
     const { headers, data } = answer

@@ -57,7 +57,7 @@ describe.skipIf(NATS_SERVER === undefined)('reads of stored messages', () => {
 
   test('reads - a stream that does not answer directly is read, and adjusted at the next start', async () => {
     const server = await startServer()
-    const node = await openNode(server)
+    const node = await openNode(server, { requestTimeoutMs: 1_000 })
     await node.channels.create('queues', 'q')
     await node.channels.create('events_store', 's')
     const connection = await connect({ servers: server.url })
@@ -76,6 +76,11 @@ describe.skipIf(NATS_SERVER === undefined)('reads of stored messages', () => {
     expect(await readBack(node, 'a')).toEqual(['a', 'a'])
     expect(await readBack(await openNode(server), 'b')).toEqual(['a,b', 'a,b'])
     await vi.waitFor(async () => expect(await direct()).toEqual([true, true]), PATIENT)
+    // A node that has read them directly finds out that they do not answer any more.
+    const other = await openNode(server, { requestTimeoutMs: 1_000 })
+    expect(await readBack(other, 'c')).toEqual(['a,b,c', 'a,b,c'])
+    await direct(false)
+    expect(await readBack(other, 'd')).toEqual(['a,b,c,d', 'a,b,c,d'])
   })
 
   test('reads - a user who may not read directly reads as well', async () => {
