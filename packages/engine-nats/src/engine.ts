@@ -267,6 +267,9 @@ async function open(settings: Settings, connection: Connection): Promise<NatsEng
   const pulls = new Pulls(connection)
   const bucket = await ChannelBucket.open(connection, subjects, publisher, messages, pulls, settings)
   const storedChannels = new StoredChannels(connection, subjects, streams, bucket, channelLimit, onProblem)
+  storedChannels.onChange(({ stream }, exists) => {
+    if (!exists) messages.forget(stream)
+  })
   const liveChannels = new LiveChannels(channelLimit, new ReportOnce(onProblem))
   const counterTable = new CounterTable()
   const live = {

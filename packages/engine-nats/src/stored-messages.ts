@@ -1,4 +1,5 @@
 import { unavailable } from '@signalbox/broker-core/engine'
+import { MultiMap } from '@signalbox/broker-core/internal'
 import type { Msg } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 import { setImmediate as nextTick } from 'node:timers/promises'
@@ -69,7 +70,8 @@ export class StoredMessages {
   #readsDirectly: boolean
   /** The streams that were read, and whether they answer directly. */
   readonly #direct = new Map<string, boolean>()
-
+  /** What ends the direct reads under way, by stream. */
+  readonly #reading = new MultiMap<string, () => void>()
   readonly #requestTimeoutMs: number
 
   constructor(connection: Connection, { replicas, requestTimeoutMs }: Settings) {
@@ -85,21 +87,46 @@ export class StoredMessages {
 
   async #get(stream: string, query: Query): Promise<StoredMessage | undefined> {
     if (!(await this.#answersDirectly(stream))) return this.#getAsJson(stream, query)
-    let answer: Msg
-    try {
-      const timeout = Math.min(DIRECT_MS, this.#requestTimeoutMs)
-      answer = await this.#connection.request(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { timeout })
-    } catch (error) {
-      this.#direct.delete(stream)
-      if (isForbidden(error)) this.#readsDirectly = false
-      else if (!isTimeout(error)) throw error
-      return this.#getAsJson(stream, query)
-    }
+    const answer = await this.#getDirectly(stream, query)
+    if (answer === undefined) return this.#getAsJson(stream, query)
     const { headers, data } = answer
     if (headers?.code === MESSAGE_NOT_FOUND) return undefined
     const [subject, sequence, time] = DIRECT_HEADERS.map((name) => headers?.get(name))
     if (!subject || !sequence || !time) throw unavailable(`NATS answered ${headers?.status ?? 'without a message'}`)
     return { subject, sequence: Number(sequence), timestamp: millisecondsOf(time), data }
+  }
+
+  /** Returns undefined if nothing answers. */
+  async #getDirectly(stream: string, query: Query): Promise<Msg | undefined> {
+    const gone = Promise.withResolvers<undefined>()
+    const end = (): void => gone.resolve(undefined)
+    this.#reading.add(stream, end)
+    try {
+      const timeout = Math.min(DIRECT_MS, this.#requestTimeoutMs)
+      const asked = this.#connection.request(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { timeout })
+      return await Promise.race([asked, gone.promise])
+    } catch (error) {
+      this.#direct.delete(stream)
+      if (isForbidden(error)) this.#readsDirectly = false
+      else if (!isTimeout(error)) throw error
+      return undefined
+    } finally {
+      this.#reading.delete(stream, end)
+    }
+  }
+
+  /**
+   * Ends the direct reads of a stream that is being deleted, and those to come: nothing would answer them, and each keeps
+   * the space of a large message.
+   */
+  forget(stream: string): void {
+    this.#know(stream, false)
+    for (const end of this.#reading.get(stream)) end()
+  }
+
+  #know(stream: string, isDirect: boolean): void {
+    if (this.#direct.size >= MAX_KNOWN) this.#direct.clear()
+    this.#direct.set(stream, isDirect)
   }
 
   /** Streams that an earlier version has created do not answer directly until a node adjusts them at its start. */
@@ -117,9 +144,11 @@ export class StoredMessages {
       }
     })
     if (config === undefined) return false
+    // It may have been deleted in the meantime.
+    const heard = this.#direct.get(stream)
+    if (heard !== undefined) return heard
     const isDirect = config.allow_direct && config.num_replicas === 1
-    if (this.#direct.size >= MAX_KNOWN) this.#direct.clear()
-    this.#direct.set(stream, isDirect)
+    this.#know(stream, isDirect)
     return isDirect
   }
 

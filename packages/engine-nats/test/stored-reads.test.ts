@@ -83,6 +83,26 @@ describe.skipIf(NATS_SERVER === undefined)('reads of stored messages', () => {
     expect(await readBack(other, 'd')).toEqual(['a,b,c,d', 'a,b,c,d'])
   })
 
+  test('reads - a read of a channel that is deleted meanwhile ends at once', async () => {
+    const server = await startServer()
+    const node = await openNode(server)
+    expect(await readBack(node, 'a')).toEqual(['a', 'a'])
+    const connection = await connect({ servers: server.url })
+    onTestFinished(() => connection.close())
+    const { streams } = await jetstreamManager(connection)
+    for await (const { config } of streams.list()) {
+      if (config.name.includes('-q-')) await streams.update(config.name, { allow_direct: false })
+    }
+    // Nothing answers it now, as if the stream were deleted.
+    const begin = performance.now()
+    const read = node.queues.peek('q', ALL)
+    const other = await openNode(server)
+    await other.channels.delete('queues', 'q')
+    await read.catch(() => {})
+    // Without an answer it would ask otherwise after 2 s.
+    expect(performance.now() - begin).toBeLessThan(1_900)
+  })
+
   test('reads - a user who may not read directly reads as well', async () => {
     const denied = 'permissions: { publish: { deny: ["$JS.API.DIRECT.GET.>"] } }'
     const server = await startServer({

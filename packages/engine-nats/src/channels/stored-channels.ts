@@ -14,6 +14,9 @@ import { optionsFrom } from './channel-bucket.ts'
 /** The pause before a failed read of the bucket is repeated, in milliseconds. */
 const RETRY_MS = 1_000
 
+/** Hears of a channel that was created or is being deleted. */
+type ChannelListener = (channel: StoredChannel, exists: boolean) => void
+
 /** All queues and events stores, by following the bucket of channels. */
 export class StoredChannels {
   readonly #connection: Connection
@@ -26,7 +29,7 @@ export class StoredChannels {
   readonly #incarnations = new Map<string, StoredChannel>()
   /** Channels that are being created, so that concurrent first uses create one. */
   readonly #making = new Map<string, Promise<StoredChannel>>()
-  readonly #listeners = new Set<(type: StoredType, name: string) => void>()
+  readonly #listeners = new Set<ChannelListener>()
   readonly #stopping = new AbortController()
   #following: Following | undefined
   #isSyncing = false
@@ -118,7 +121,7 @@ export class StoredChannels {
     this.#incarnations.set(channel.incarnation, channel)
     if (!isNew) return
     if (!isReservedChannel(channel.name)) this.#limit.added()
-    this.#notifyListeners(channel)
+    this.#notifyListeners(channel, true)
   }
 
   #forget(channel: StoredChannel): void {
@@ -126,18 +129,18 @@ export class StoredChannels {
     this.#channels[channel.type].delete(channel.name)
     this.#incarnations.delete(channel.incarnation)
     if (!isReservedChannel(channel.name)) this.#limit.removed()
-    this.#notifyListeners(channel)
+    this.#notifyListeners(channel, false)
   }
 
-  #notifyListeners({ type, name }: StoredChannel): void {
-    for (const listener of this.#listeners) listener(type, name)
+  #notifyListeners(channel: StoredChannel, exists: boolean): void {
+    for (const listener of this.#listeners) listener(channel, exists)
   }
 
   /**
-   * Notifies the listener when a channel is created, deleted or replaced. Returns a function that removes
-   * the listener.
+   * Notifies the listener when a channel is created, and when it is deleted: a replaced one is first deleted. Returns
+   * a function that removes the listener.
    */
-  onChange(listener: (type: StoredType, name: string) => void): () => void {
+  onChange(listener: ChannelListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }

@@ -238,7 +238,7 @@ export class FollowLoop {
   /** @param failed Called after each failed step, before the pause. */
   async run(step: () => Promise<void>, failed: () => void = () => {}): Promise<void> {
     const { storedChannels, settings } = this.#parts
-    const stopListening = storedChannels.onChange((type, name) => {
+    const stopListening = storedChannels.onChange(({ type, name }) => {
       if (type === 'events_store' && name === this.#name) this.#wake()
     })
     const woken = this.#subscription.closed.then(() => this.#wake())

@@ -54,7 +54,7 @@ export class NatsEventsStore implements EventsStoreEngine {
     this.reader = new EventsStoreReader(parts)
     this.tombstones = new Tombstones(parts)
     this.tombstones.start()
-    parts.storedChannels.onChange((type, name) => {
+    parts.storedChannels.onChange(({ type, name }) => {
       if (type !== 'events_store') return
       for (const place of this.#subscriptions.values()) if (place.name === name) this.#count(place)
     })

@@ -81,7 +81,7 @@ export class NatsQueues implements QueueEngine {
     const queues = new NatsQueues(parts, await Receipts.open(parts.keyedRecords, parts.subjects))
     queues.#settler.start()
     queues.#purge.start()
-    parts.storedChannels.onChange((type) => {
+    parts.storedChannels.onChange(({ type }) => {
       if (type === 'queues') queues.#dropGone()
     })
     return queues
@@ -175,8 +175,8 @@ export class NatsQueues implements QueueEngine {
   async #change(name: string, before: StoredChannel | undefined, until: number, signal?: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const done = (): void => resolve()
-    const stopListening = this.#parts.storedChannels.onChange((type, changed) => {
-      if (type === 'queues' && changed === name) resolve()
+    const stopListening = this.#parts.storedChannels.onChange((changed) => {
+      if (changed.type === 'queues' && changed.name === name) resolve()
     })
     // The servers may know of a deletion before this node does.
     const wait = before ? AGAIN_MS : until - Date.now()
