@@ -80,6 +80,21 @@ test('connector sources - a subscription waits while no connector has its source
   expect(receiver.bodies).toEqual(['a', 'b', 'b', 'c'])
 })
 
+test('connector sources - an event that its endpoint answers while its source is removed is not sent again', async () => {
+  const { webhooks } = await openBench()
+  const receiver = await openReceiver()
+  const unregister = webhooks.registerSource(sourceOf(['a', 'b', 'c']))
+  receiver.reply = (response, received) => {
+    if (receiver.received.length === 2) unregister()
+    answer(204)(response, received)
+  }
+  await webhooks.create({ ...RUN, endpoint: receiver.url })
+  await until(() => receiver.received.length === 2)
+  webhooks.registerSource(sourceOf(['a', 'b', 'c']))
+  await until(() => webhooks.list().length === 0)
+  expect(receiver.bodies).toEqual(['a', 'b', 'c'])
+})
+
 test('connector sources - a source that fails is opened again after the last message', async () => {
   const { webhooks } = await openBench()
   const receiver = await openReceiver()

@@ -28,6 +28,8 @@ const RESTART_MS = 1_000
 /** The most subscriptions that a node takes over in one sweep. */
 const CLAIMS = 200
 
+/** The time for the attempts under way when their source is removed, in ms. */
+const SOURCE_GRACE_MS = 5_000
 /** The time after which the entry of a node that stopped is deleted, in ms. */
 const FORGET_MS = 600_000
 
@@ -57,7 +59,7 @@ export class Serving {
   readonly #runnerParts: RunnerParts
   readonly #runners = new Map<string, SubscriptionRunner>()
   /** The runners that are about to stop. A subscription starts again after its runner has stopped. */
-  readonly #stopping = new Map<string, Promise<void>>()
+  readonly #stopping = new Map<string, { readonly runner: SubscriptionRunner; readonly stopped: Promise<void> }>()
   readonly #claiming = new Set<string>()
   /** The time since which a subscription has no node, by `performance.now()`. */
   readonly #orphans = new Map<string, number>()
@@ -165,7 +167,9 @@ export class Serving {
     clearInterval(this.#timer)
     const runners = [...this.#runners.values()]
     this.#runners.clear()
-    await Promise.all([...runners.map((runner) => runner.stop(graceMs)), ...this.#stopping.values()])
+    const stopping = [...this.#stopping.values()]
+    for (const { runner } of stopping) runners.push(runner)
+    await Promise.all([...runners.map((runner) => runner.stop(graceMs)), ...stopping.map(({ stopped }) => stopped)])
     await this.#follower?.closed
     if (!this.#shared) return
     // Without this entry, other nodes would wait for the end of the lease.
@@ -223,7 +227,9 @@ export class Serving {
     const isServable = known?.record.type !== RUN_SOURCE || this.#parts.sourceOf(RUN_SOURCE) !== undefined
     const mayRun = known?.record.state === 'active' && isServable && this.#nodes.held && !this.#ended.signal.aborted
     if (runner !== undefined) {
-      if (!mayRun || !this.#isServedBy(runner, known)) this.#stop(id)
+      // A connector that ends removes its source: what the endpoint is answering is not sent again.
+      if (!isServable) this.#stop(id, SOURCE_GRACE_MS)
+      else if (!mayRun || !this.#isServedBy(runner, known)) this.#stop(id)
       return
     }
     if (!mayRun || this.#stopping.has(id)) return
@@ -262,18 +268,18 @@ export class Serving {
     runner.start()
   }
 
-  #stop(id: string): void {
+  #stop(id: string, graceMs?: number): void {
     const runner = this.#runners.get(id)
     if (runner === undefined) return
     this.#runners.delete(id)
     const stopped = runner
-      .stop()
+      .stop(graceMs)
       .catch((error: unknown) => this.#failed(error))
       .finally(() => {
         this.#stopping.delete(id)
         this.#reconcile(id)
       })
-    this.#stopping.set(id, stopped)
+    this.#stopping.set(id, { runner, stopped })
   }
 
   /** Reads the position that another writer stored, and continues according to it. */
