@@ -385,30 +385,24 @@ class Purge {
     return found
   }
 
-  /** Removes single messages: a purge up to a sequence makes server 2.9 forget the deliveries after it. */
+  /**
+   * Removes single messages: a purge up to a sequence makes server 2.9 forget the deliveries after it. The newest are first:
+   * otherwise, when the head of a group is removed, the servers deliver the next one to a request that waits.
+   */
   async #removeAllBut(channel: StoredChannel, leased: ReadonlySet<number>): Promise<number> {
     const { messages, subjects } = this.#parts
     const { lastSequence } = await this.#gauges.read(channel)
+    const found: number[] = []
+    const all = subjects.all(channel.incarnation)
+    await messages.forward(channel.stream, all, 1, lastSequence, PARALLEL, ({ sequence }) => {
+      if (!leased.has(sequence)) found.push(sequence)
+      return true
+    })
     let removed = 0
-    for (let from = 1; from <= lastSequence;) {
-      const found: number[] = []
-      let last = lastSequence
-      await messages.forward(
-        channel.stream,
-        subjects.all(channel.incarnation),
-        from,
-        lastSequence,
-        PARALLEL,
-        (message) => {
-          last = message.sequence
-          if (!leased.has(last)) found.push(last)
-          return found.length < PARALLEL
-        },
-      )
-      const outcomes = await Promise.all(found.map((sequence) => this.#gauges.removeOne(channel, sequence)))
+    while (found.length > 0) {
+      const newest = found.splice(-PARALLEL).toReversed()
+      const outcomes = await Promise.all(newest.map((sequence) => this.#gauges.removeOne(channel, sequence)))
       removed += outcomes.filter(Boolean).length
-      if (found.length < PARALLEL) break
-      from = last + 1
     }
     return removed
   }
