@@ -2,7 +2,7 @@
 // budget. Installs connector-mcp from its tarball in an empty folder outside the workspace, where a host answers the
 // workspace's official MCP client. That folder may contain neither native code nor the MCP SDK.
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   cpSync,
@@ -19,6 +19,7 @@ import {
 import { tmpdir } from 'node:os'
 import { dirname, join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
 
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
@@ -34,20 +35,25 @@ delete process.env['FORCE_COLOR']
 const root = resolve(import.meta.dirname, '..')
 const folder = mkdtempSync(join(tmpdir(), 'signalbox-packages-'))
 
-function npm(args, cwd) {
-  return execFileSync('npm', args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+const run = promisify(execFile)
+
+async function npm(args, cwd) {
+  const { stdout } = await run('npm', args, { cwd, maxBuffer: 100e6 })
+  return stdout
 }
 
-/** Packs a package and returns the tarball's path. */
-function pack(packageFolder) {
-  const [{ filename, files }] = Object.values(
-    JSON.parse(npm(['pack', '--json', '--pack-destination', folder], packageFolder)),
+/** Packs packages, and returns the tarball's path of each by its name. */
+async function pack(packageFolders) {
+  const packed = Object.values(
+    JSON.parse(await npm(['pack', '--json', '--pack-destination', folder, ...packageFolders], root)),
   )
-  const stray = files
-    .map(({ path }) => path)
-    .filter((path) => /(^|\/)(test|out-tsc)\/|\.tsbuildinfo$|\.test\./.test(path))
-  if (stray.length > 0) throw new Error(`${packageFolder} packs needless files: ${stray.join(', ')}`)
-  return join(folder, filename)
+  for (const { name, files } of packed) {
+    const stray = files
+      .map(({ path }) => path)
+      .filter((path) => /(^|\/)(test|out-tsc)\/|\.tsbuildinfo$|\.test\./.test(path))
+    if (stray.length > 0) throw new Error(`${name} packs needless files: ${stray.join(', ')}`)
+  }
+  return Object.fromEntries(packed.map(({ name, filename }) => [name, join(folder, filename)]))
 }
 
 /** Packages are ESM only: without `exports` support, and from CommonJS before Node 20.19, they cannot be loaded at all. */
@@ -55,7 +61,7 @@ const UNSUPPORTED = new Set(['node10', 'node16-cjs'])
 
 /** Returns a line for each problem of the types as TypeScript users resolve them; none for a clean package. */
 async function typeProblems(tarball) {
-  const { types, problems } = await checkPackage(createPackageFromTarballData(readFileSync(tarball)))
+  const { types, problems } = await checkPackage(createPackageFromTarballData(tarball))
   if (types === false) return ['the package has no types']
   return problems
     .filter(({ resolutionKind }) => !UNSUPPORTED.has(resolutionKind))
@@ -79,21 +85,22 @@ const MODULES = [
  * Compiles a program that imports the main entries of packages in a folder without another package, and checks their
  * declarations too.
  */
-function checkTypesWithout(absent, cwd, names) {
+async function checkTypesWithout(absent, cwd, names) {
   if (existsSync(join(cwd, 'node_modules', absent))) throw new Error(`${absent} is installed in ${cwd}`)
   const imports = names.map((name, i) => `import * as part${i} from '${name}'`)
   const parts = names.map((_, i) => `part${i}`)
   writeFileSync(join(cwd, 'consumer.mts'), `${imports.join('\n')}\nexport const all = [${parts.join(', ')}]\n`)
   const types = ['--lib', 'es2024,esnext.disposable', '--types', 'node']
   const roots = ['--typeRoots', join(root, 'node_modules/@types')]
-  const compiler = join(root, 'node_modules/typescript/bin/tsc6')
+  const compiler = join(root, 'node_modules/@typescript/native/bin/tsc')
   for (const [module, resolution] of MODULES) {
     const options = ['--noEmit', '--strict', '--skipLibCheck', 'false', '--target', 'es2024']
     const form = ['--module', module, '--moduleResolution', resolution]
-    execFileSync(process.execPath, [compiler, ...options, ...form, ...types, ...roots, 'consumer.mts'], {
-      cwd,
-      stdio: 'inherit',
-    })
+    try {
+      await run(process.execPath, [compiler, ...options, ...form, ...types, ...roots, 'consumer.mts'], { cwd })
+    } catch (error) {
+      throw new Error(`${names.join(', ')} with ${form.join(' ')}:\n${error.stdout}`)
+    }
   }
 }
 
@@ -159,45 +166,43 @@ function overBudget(tarballs) {
   return [...problems, ...gone.map((name) => `${name} has a budget, but is not published: remove the budget`)]
 }
 
-try {
-  const tarballs = {}
-  for (const manifestPath of globSync('{packages,apps}/*/package.json', { cwd: root })
-    .sort()
-    .map((path) => join(root, path))) {
-    const manifest = JSON.parse(readFileSync(manifestPath, 'utf8'))
-    if (manifest.private) continue
-    tarballs[manifest.name] = pack(dirname(manifestPath))
-    const { messages } = await publint({ pkgDir: dirname(manifestPath), pack: 'npm', strict: true })
-    const findings = messages
-      .filter(({ code }) => code !== 'USE_TYPE')
-      .map((message) => formatMessage(message, manifest))
-    findings.push(...(await typeProblems(tarballs[manifest.name])))
-    if (findings.length > 0) throw new Error(`${manifest.name}: ${findings.join('; ')}`)
-  }
+async function lint(manifest, tarballPath) {
+  const tarball = new Uint8Array(readFileSync(tarballPath))
+  const { messages } = await publint({ pack: { tarball: tarball.buffer }, strict: true })
+  const findings = messages.filter(({ code }) => code !== 'USE_TYPE').map((message) => formatMessage(message, manifest))
+  findings.push(...(await typeProblems(tarball)))
+  if (findings.length > 0) throw new Error(`${manifest.name}: ${findings.join('; ')}`)
+}
 
-  const host = join(folder, 'host')
-  mkdirSync(host)
+/** Installs packages in an empty folder, and returns it. */
+async function install(name, manifest, tarballPaths) {
+  const target = join(folder, name)
+  mkdirSync(target)
+  writeFileSync(join(target, 'package.json'), `${JSON.stringify(manifest)}\n`)
+  await npm(['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error', ...tarballPaths], target)
+  return target
+}
+
+async function checkHost(tarballs) {
   const own = HOST_PACKAGES.map((name) => tarballs[name])
-  writeFileSync(join(host, 'package.json'), '{"private": true, "type": "module"}\n')
-  npm(['install', '--no-audit', '--no-fund', '--loglevel=error', ...own], host)
+  const host = await install('host', { private: true, type: 'module' }, own)
   const native = readdirSync(join(host, 'node_modules'), { recursive: true }).filter((path) =>
     String(path).endsWith('.node'),
   )
   if (native.length > 0) throw new Error(`connector-mcp brings native code: ${native.join(', ')}`)
   const sdk = readdirSync(join(host, 'node_modules')).filter((name) => name === '@modelcontextprotocol')
   if (sdk.length > 0) throw new Error('connector-mcp brings the MCP SDK')
-  checkTypesWithout('fastify', host, HOST_PACKAGES)
+  await checkTypesWithout('fastify', host, HOST_PACKAGES)
   cpSync(join(root, 'tools/check-packages-host.mjs'), join(host, 'host.mjs'))
   const tools = await callHost(host)
   console.log(
     `packages: connector-mcp installed elsewhere, without the MCP SDK, lists ${tools} tools and publishes an event`,
   )
+}
 
-  const installed = join(folder, 'server')
-  mkdirSync(installed)
-  writeFileSync(join(installed, 'package.json'), '{"private": true}\n')
-  npm(['install', '--no-audit', '--no-fund', '--loglevel=error', ...Object.values(tarballs)], installed)
-  checkTypesWithout('@types/better-sqlite3', installed, ENGINE_PACKAGES)
+async function checkServer(tarballs) {
+  const installed = await install('server', { private: true }, Object.values(tarballs))
+  await checkTypesWithout('@types/better-sqlite3', installed, ENGINE_PACKAGES)
   const version = execFileSync(join(installed, 'node_modules/.bin/signalbox'), ['--version'], {
     encoding: 'utf8',
     timeout: 60_000,
@@ -205,12 +210,23 @@ try {
 
   const seconds = await runDemo(installed)
   console.log(`packages: the console of the installed demo answers after ${seconds.toFixed(1)} s`)
+  return version.trim()
+}
 
+try {
+  const published = globSync('{packages,apps}/*/package.json', { cwd: root })
+    .sort()
+    .map((path) => ({ folder: dirname(path), manifest: JSON.parse(readFileSync(join(root, path), 'utf8')) }))
+    .filter(({ manifest }) => !manifest.private)
+  const tarballs = await pack(published.map((each) => `./${each.folder}`))
   const over = overBudget(tarballs)
   if (over.length > 0) throw new Error(`${over.join('; ')}. Make it smaller, or raise its line in package-budgets.json`)
-  console.log(
-    `packages: ${Object.keys(tarballs).length} pack cleanly; signalbox installed elsewhere says ${version.trim()}`,
-  )
+  // The installs wait for the registry meanwhile.
+  const checks = Promise.all([checkHost(tarballs), checkServer(tarballs)])
+  checks.catch(() => {})
+  for (const { manifest } of published) await lint(manifest, tarballs[manifest.name])
+  const [, version] = await checks
+  console.log(`packages: ${Object.keys(tarballs).length} pack cleanly; signalbox installed elsewhere says ${version}`)
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }

@@ -9,8 +9,8 @@ const PLAIN = { delayMs: 0, expirationMs: 0, retried: false }
 test('crash - kill -9 under mixed load breaks no promise', { timeout: 120_000 }, async () => {
   const report = await crash({
     seed: 20_260,
-    rounds: 3,
-    coreRounds: 3,
+    rounds: 2,
+    coreRounds: 2,
     maxLifeMs: 600,
     // Other tests share the processors.
     settlingMs: 750,
@@ -28,7 +28,7 @@ test(
   'crash - kill -9 around durable agents loses no request, and shows no event twice',
   { timeout: 120_000 },
   async () => {
-    const report = await agentCrash({ engines: ['embedded'], seed: 7, rounds: 4, maxLifeMs: 400, log: () => {} })
+    const report = await agentCrash({ engines: ['embedded'], seed: 7, rounds: 3, maxLifeMs: 400, log: () => {} })
     expect(report.violations.examples, agentSummary(7, report)).toEqual([])
     expect(report.figures[0]?.[1].ends.get('TASK_STATE_COMPLETED')).toBeGreaterThan(0)
   },

@@ -70,7 +70,7 @@ export class StoredMessages {
   #readsDirectly: boolean
   /** The streams that were read, and whether they answer directly. */
   readonly #direct = new Map<string, boolean>()
-  /** What ends the direct reads under way, by stream. */
+  /** The functions that end the direct reads under way, by stream. */
   readonly #reading = new MultiMap<string, () => void>()
   readonly #requestTimeoutMs: number
 

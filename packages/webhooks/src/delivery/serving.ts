@@ -227,7 +227,7 @@ export class Serving {
     const isServable = known?.record.type !== RUN_SOURCE || this.#parts.sourceOf(RUN_SOURCE) !== undefined
     const mayRun = known?.record.state === 'active' && isServable && this.#nodes.held && !this.#ended.signal.aborted
     if (runner !== undefined) {
-      // A connector that ends removes its source: what the endpoint is answering is not sent again.
+      // A connector that ends removes its source: the attempts that are being answered are not repeated.
       if (!isServable) this.#stop(id, SOURCE_GRACE_MS)
       else if (!mayRun || !this.#isServedBy(runner, known)) this.#stop(id)
       return
