@@ -3,6 +3,8 @@ import { countTicks } from '@signalbox/testkit/count-ticks'
 import { testFile } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 import { once } from 'node:events'
+import { readdirSync, readFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
 import type { Worker } from 'node:worker_threads'
 
 import type { EntryRow, QueueRow } from '../src/store/message-rows.ts'
@@ -11,6 +13,19 @@ import type { Operation, OperationRefusal, Result } from '../src/writer/operatio
 import { packOperations, packResults, unpackOperations, unpackResults } from '../src/writer/thread-messages.ts'
 import { WalFile } from '../src/writer/wal.ts'
 import { CLIENT, Folder, queued, receive, storedEvent, textsOf } from './support/store.ts'
+
+test.runIf(process.platform === 'linux')('writer - its thread yields the core to the event loop', async () => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  await engine.queues.send('queue', queued('first'))
+  const threads = readdirSync('/proc/self/task').map(Number)
+  const writers = threads.filter((id) =>
+    readFileSync(`/proc/self/task/${id}/comm`, 'utf8').startsWith('signalbox-writ'),
+  )
+  expect(writers.length).toBeGreaterThan(0)
+  expect(getPriority()).toBeLessThan(19)
+  for (const id of writers) expect(getPriority(id)).toBe(Math.min(19, getPriority() + 10))
+})
 
 test('group commit - operations that come together share a sync', async () => {
   await using folder = await Folder.make()
