@@ -17,6 +17,7 @@ export function* readEvents(mode: ContentMode, request: HttpRequest, body: Buffe
 /** The content modes of the HTTP binding. */
 type ContentMode = 'structured' | 'binary' | 'batch'
 
+const STRUCTURED = 'application/cloudevents+json'
 const MEDIA_TYPE = /^application\/cloudevents(-batch)?(\+[a-z0-9.-]+)?[\t ]*(?:;(.*))?$/i
 const CHARSET = /(?:^|;)[\t ]*charset[\t ]*=[\t ]*"?([^";\t ]*)/i
 
@@ -25,6 +26,8 @@ export function contentMode(headers: HttpRequest['headers']): ContentMode {
   if (headers['content-encoding'] !== undefined) {
     throw unsupported('Content-Encoding is not supported; send the body without it')
   }
+  // The usual one is compared, not matched.
+  if (headers['content-type'] === STRUCTURED) return 'structured'
   const [type, batch, format, parameters = ''] = MEDIA_TYPE.exec(headers['content-type'] ?? '') ?? []
   if (type !== undefined) {
     if (format?.toLowerCase() !== '+json') {

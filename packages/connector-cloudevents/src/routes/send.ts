@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 
 import { BrokerError, isReservedChannel } from '@signalbox/broker-core'
-import type { BrokerHandle, ChannelType, MessageInput, SendResult } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelType, MessageInput, QueueSendInput, SendResult } from '@signalbox/broker-core'
 import { assertChannelName } from '@signalbox/broker-core/internal'
 import { Type } from 'typebox'
 
@@ -123,21 +123,23 @@ export const queueSend = defineCeRoute({
         },
       ])
     }
-    const settings = {
+    // Each setting has its name: to join two objects costs more.
+    const queued = (message: MessageInput): QueueSendInput => ({
+      ...message,
       delayMs: delay_seconds * 1000,
       expirationMs: expiration_seconds * 1000,
       maxReceiveCount: max_receive_count,
       deadLetterQueue: dead_letter_queue,
-    }
+    })
     const [first] = addressed
     if (first !== undefined && addressed.length === 1) {
       const { channel, message } = first
-      return accepted('stored', [sentTo(channel, await broker.queues.send(channel, { ...message, ...settings }))])
+      return accepted('stored', [sentTo(channel, await broker.queues.send(channel, queued(message)))])
     }
     const byChannel = Map.groupBy(addressed, ({ channel }) => channel)
     const sent = await settleAll(
       [...byChannel].map(async ([channel, group]) => {
-        const inputs = group.map(({ message }) => ({ ...message, ...settings }))
+        const inputs = group.map(({ message }) => queued(message))
         const results = await broker.queues.sendBatch(channel, inputs)
         return results.map((result) => sentTo(channel, result))
       }),

@@ -120,11 +120,11 @@ export function queueValues(row: QueueRow): (string | number | Uint8Array)[] {
 }
 
 /** Like {@link QUEUE_PARAMETERS}, for a plain row: only the columns that most messages need are parameters. */
-export const PLAIN_PARAMETERS = `${KEY}, ?, ?, ?, ?, '', '', 0, 0, 0, '', ?`
-export const PLAIN_VALUES = 7
+export const PLAIN_PARAMETERS = `${KEY}, ?, ?, ?, ?, '', ?, 0, 0, 0, '', ?`
+export const PLAIN_VALUES = 8
 
-export function isPlain({ metadata, tags, expiresAt, maxReceiveCount, deadLetterQueue }: QueueRow): boolean {
-  return metadata === '' && tags === '' && expiresAt === 0 && maxReceiveCount === 0 && deadLetterQueue === ''
+export function isPlain({ metadata, expiresAt, maxReceiveCount, deadLetterQueue }: QueueRow): boolean {
+  return metadata === '' && expiresAt === 0 && maxReceiveCount === 0 && deadLetterQueue === ''
 }
 
 /** The columns of a message that moves to its dead-letter queue. */

@@ -51,7 +51,8 @@ export class QueueRows {
   insert(channelId: number, sequence: number, row: QueueRow): void {
     if (this.#groups.has(channelId)) this.#groups.add(channelId, sequence, row.tags)
     if (isPlain(row)) {
-      this.#plainRows.values.push(channelId, sequence, row.id, row.clientId, row.timestamp, row.size, row.body)
+      const { id, clientId, timestamp, size, tags, body } = row
+      this.#plainRows.values.push(channelId, sequence, id, clientId, timestamp, size, tags, body)
       this.#plainRows.added()
     } else {
       this.#rows.values.push(channelId, sequence, ...queueValues(row))
