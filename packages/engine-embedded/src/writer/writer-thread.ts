@@ -12,7 +12,7 @@ const LAST_NICENESS = 19
 
 /**
  * Lets the event loop run first where both want the same core: otherwise requests wait for milliseconds until the writer has
- * applied a group. Only Linux gives a thread a priority of its own.
+ * applied a group. Only on Linux does a thread have its own priority.
  */
 function yieldToEventLoop(): void {
   if (process.platform !== 'linux') return
