@@ -99,7 +99,7 @@ async function checkTypesWithout(absent, cwd, names) {
     try {
       await run(process.execPath, [compiler, ...options, ...form, ...types, ...roots, 'consumer.mts'], { cwd })
     } catch (error) {
-      throw new Error(`${names.join(', ')} with ${form.join(' ')}:\n${error.stdout}`)
+      throw new Error(`${names.join(', ')} with ${form.join(' ')}:\n${error.stdout}`, { cause: error })
     }
   }
 }
