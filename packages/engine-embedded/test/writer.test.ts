@@ -1,10 +1,12 @@
 import type { CommitInfo } from '@signalbox/engine-embedded'
 import { countTicks } from '@signalbox/testkit/count-ticks'
-import { testFile } from '@signalbox/testkit/test-folder'
+import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { expect, onTestFinished, test } from 'vitest'
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
-import { getPriority } from 'node:os'
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { promisify } from 'node:util'
 import type { Worker } from 'node:worker_threads'
 
 import type { EntryRow, QueueRow } from '../src/store/message-rows.ts'
@@ -14,17 +16,30 @@ import { packOperations, packResults, unpackOperations, unpackResults } from '..
 import { WalFile } from '../src/writer/wal.ts'
 import { CLIENT, Folder, queued, receive, storedEvent, textsOf } from './support/store.ts'
 
-test.runIf(process.platform === 'linux')('writer - its thread yields the core to the event loop', async () => {
-  await using folder = await Folder.make()
-  await using engine = await folder.open()
-  await engine.queues.send('queue', queued('first'))
-  const threads = readdirSync('/proc/self/task').map(Number)
-  const writers = threads.filter((id) =>
-    readFileSync(`/proc/self/task/${id}/comm`, 'utf8').startsWith('signalbox-writ'),
-  )
-  expect(writers.length).toBeGreaterThan(0)
-  expect(getPriority()).toBeLessThan(19)
-  for (const id of writers) expect(getPriority(id)).toBe(Math.min(19, getPriority() + 10))
+const run = promisify(execFile)
+
+/** Prints the niceness of a process and of its writer thread, while a store is open. */
+const PRIORITIES = `
+import { readdirSync, readFileSync } from 'node:fs'
+import { getPriority } from 'node:os'
+import { openEmbeddedEngine } from '@signalbox/engine-embedded'
+const engine = await openEmbeddedEngine({ path: process.argv[1] })
+const isWriter = (id) => readFileSync('/proc/self/task/' + id + '/comm', 'utf8').startsWith('signalbox-writ')
+const writers = readdirSync('/proc/self/task').filter(isWriter).map((id) => getPriority(Number(id)))
+console.log(JSON.stringify([getPriority(), ...writers]))
+await engine.close()
+`
+
+test.runIf(existsSync('/usr/bin/taskset')).each([
+  { cores: '0', niceness: 10 },
+  { cores: `0-${availableParallelism() - 1}`, niceness: availableParallelism() > 1 ? 0 : 10 },
+])('writer - on the cores $cores its thread yields to the event loop by $niceness', async ({ cores, niceness }) => {
+  const args = ['--conditions=@signalbox/source', '--input-type=module', '--eval', PRIORITIES, testFolder()]
+  const { stdout } = await run('/usr/bin/taskset', ['-c', cores, process.execPath, ...args], {
+    cwd: import.meta.dirname,
+  })
+  const [own, ...writers] = JSON.parse(stdout) as readonly [number, ...number[]]
+  expect(writers).toEqual([Math.min(19, own + niceness)])
 })
 
 test('group commit - operations that come together share a sync', async () => {

@@ -1,6 +1,6 @@
 import { readlinkSync } from 'node:fs'
 import { enableCompileCache } from 'node:module'
-import { getPriority, setPriority } from 'node:os'
+import { availableParallelism, getPriority, setPriority } from 'node:os'
 import process from 'node:process'
 import { parentPort, workerData } from 'node:worker_threads'
 
@@ -11,11 +11,11 @@ const NICENESS = 10
 const LAST_NICENESS = 19
 
 /**
- * Lets the event loop run first where both want the same core: otherwise requests wait for milliseconds until the writer has
- * applied a group. Only on Linux does a thread have its own priority.
+ * Lets the event loop run first if the process has one core: otherwise requests wait for milliseconds until the writer has
+ * applied a group. With several cores the writer would lose against other busy programs, and gain nothing. Only on Linux does a thread have its own priority.
  */
 function yieldToEventLoop(): void {
-  if (process.platform !== 'linux') return
+  if (process.platform !== 'linux' || availableParallelism() > 1) return
   try {
     const thread = Number(readlinkSync('/proc/thread-self').split('/').at(-1))
     setPriority(thread, Math.min(LAST_NICENESS, getPriority(thread) + NICENESS))
