@@ -1,5 +1,5 @@
 import { until } from '@signalbox/testkit/until'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 
 import { serve } from './support/server.ts'
 
@@ -61,9 +61,12 @@ test('pauses - an operator pauses a queue, sees that, and resumes it for the rec
   expect(await act('resume_queue', { channel: 'jobs' })).toMatchObject({ data: { resumed: false } })
   expect(broker.pausedUntil('jobs')).toBeUndefined()
   expect(await metrics()).toContain('broker_queues_paused 0\n')
-  const audited = (await read('/api/audit')).data.items.map(({ action, channel }) => [action, channel])
-  expect(audited).toContainEqual(['pause_queue', 'jobs'])
-  expect(audited).toContainEqual(['resume_queue', 'jobs'])
+  // An action does not wait for its entry.
+  await vi.waitFor(async () => {
+    const audited = (await read('/api/audit')).data.items.map(({ action, channel }) => [action, channel])
+    expect(audited).toContainEqual(['pause_queue', 'jobs'])
+    expect(audited).toContainEqual(['resume_queue', 'jobs'])
+  }, 10_000)
 })
 
 test('pauses - the later end counts: of the settings, or of a pause', async () => {
