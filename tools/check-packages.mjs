@@ -216,16 +216,18 @@ async function checkServer(tarballs) {
 try {
   const published = globSync('{packages,apps}/*/package.json', { cwd: root })
     .sort()
-    .map((path) => ({ folder: dirname(path), manifest: JSON.parse(readFileSync(join(root, path), 'utf8')) }))
+    .map((path) => ({ path: `./${dirname(path)}`, manifest: JSON.parse(readFileSync(join(root, path), 'utf8')) }))
     .filter(({ manifest }) => !manifest.private)
-  const tarballs = await pack(published.map((each) => `./${each.folder}`))
+  const tarballs = await pack(published.map(({ path }) => path))
   const over = overBudget(tarballs)
   if (over.length > 0) throw new Error(`${over.join('; ')}. Make it smaller, or raise its line in package-budgets.json`)
-  // The installs wait for the registry meanwhile.
-  const checks = Promise.all([checkHost(tarballs), checkServer(tarballs)])
-  checks.catch(() => {})
-  for (const { manifest } of published) await lint(manifest, tarballs[manifest.name])
-  const [, version] = await checks
+  const lintAll = async () => {
+    for (const { manifest } of published) await lint(manifest, tarballs[manifest.name])
+  }
+  // All end before the folder is removed, also if one fails.
+  const checks = await Promise.allSettled([checkServer(tarballs), checkHost(tarballs), lintAll()])
+  for (const { reason } of checks) if (reason !== undefined) throw reason
+  const version = checks[0].value
   console.log(`packages: ${Object.keys(tarballs).length} pack cleanly; signalbox installed elsewhere says ${version}`)
 } finally {
   rmSync(folder, { recursive: true, force: true })

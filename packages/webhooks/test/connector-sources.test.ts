@@ -95,6 +95,20 @@ test('connector sources - an event that its endpoint answers while its source is
   expect(receiver.bodies).toEqual(['a', 'b', 'c'])
 })
 
+test('connector sources - a close waits no longer than its grace for an endpoint whose source was removed', async () => {
+  const { webhooks } = await openBench()
+  const receiver = await openReceiver()
+  receiver.reply = () => {}
+  const unregister = webhooks.registerSource(sourceOf(['a']))
+  await webhooks.create({ ...RUN, endpoint: receiver.url })
+  await until(() => receiver.received.length === 1)
+  unregister()
+  const begin = performance.now()
+  await webhooks.close(100)
+  // The removal alone gives it 5 s.
+  expect(performance.now() - begin).toBeLessThan(4_000)
+})
+
 test('connector sources - a source that fails is opened again after the last message', async () => {
   const { webhooks } = await openBench()
   const receiver = await openReceiver()
