@@ -6,7 +6,17 @@ import { pinLoad } from '@signalbox/testkit/process-cpu'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 
 import type { Report } from './report.ts'
-import { describeProfiles, judged, machine, markdown, RESULTS, versions, writeReport } from './report.ts'
+import {
+  comparedCpu,
+  describeProfiles,
+  joined,
+  judged,
+  machine,
+  markdown,
+  RESULTS,
+  versions,
+  writeReport,
+} from './report.ts'
 import type { BenchContext, Row } from './row.ts'
 import { ROWS } from './rows/index.ts'
 import type { Subject } from './subject.ts'
@@ -31,6 +41,10 @@ async function main(): Promise<number> {
     {
       only: list('ROW,…', `only these rows: ${ROWS.map(({ id }) => id).join(', ')}`),
       rounds: number('N', 'rounds of each alternative (default 5; 3 with --quick)'),
+      processes: number(
+        'N',
+        'times that each row starts its processes again (default 1); two processes of one commit differ by up to 25 %',
+      ),
       settle: number(
         'SECONDS',
         'unmeasured rounds before the first; after 130 s of ce-send and message-id, expired ids are deleted in the rounds',
@@ -47,6 +61,9 @@ async function main(): Promise<number> {
   const { quick, rounds = quick ? 3 : 5 } = values
   if (!Number.isInteger(rounds) || rounds < 1)
     throw new Error(`--rounds ${rounds}: it must be a whole number of at least 1`)
+  const { processes = 1 } = values
+  if (!Number.isInteger(processes) || processes < 1)
+    throw new Error(`--processes ${processes}: it must be a whole number of at least 1`)
   await using folder = await TemporaryFolder.create('bench')
   using stack = new DisposableStack()
   const subjects: Subject[] = [WORKING_TREE]
@@ -65,19 +82,25 @@ async function main(): Promise<number> {
     log,
   }
   const measures: Report['measures'][number][] = []
+  const against: Report['against'][number][] = []
   for (const row of rows) {
     context.log(`── ${row.title}`)
-    measures.push(...(await row.run(context)).map(judged))
+    const runs: Awaited<ReturnType<Row['run']>>[] = []
+    while (runs.length < processes) runs.push(await row.run(context))
+    measures.push(...joined(runs).map(judged))
+    against.push(...comparedCpu(runs))
   }
   const report: Report = {
     at,
     commit: workingCommit(),
     rounds,
+    processes,
     roundMs: context.roundMs,
     quick: context.quick,
     machine: machine(context.core),
     versions: versions(),
     measures,
+    against,
   }
   process.stdout.write(`${markdown(report)}\n`)
   if (context.profiles !== undefined) process.stdout.write(await describeProfiles(context.profiles))

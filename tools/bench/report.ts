@@ -20,15 +20,27 @@ export interface Machine {
   readonly pinned: string
 }
 
+/** A component of a value in the working tree, divided by the same in the other commit. */
+export interface Against {
+  readonly name: string
+  readonly subject: string
+  readonly component: string
+  /** One ratio for each set of processes. */
+  readonly ratios: readonly number[]
+}
+
 export interface Report {
   readonly at: string
   readonly commit: string
   readonly rounds: number
+  /** The number of times that each row started its processes. */
+  readonly processes: number
   readonly roundMs: number
   readonly quick: boolean
   readonly machine: Machine
   readonly versions: Readonly<Record<string, string>>
   readonly measures: readonly (Measure & { readonly median: number; readonly verdict: Verdict })[]
+  readonly against: readonly Against[]
 }
 
 export const RESULTS = fileURLToPath(new URL('results', import.meta.url))
@@ -64,6 +76,49 @@ export function judged(measure: Measure): Report['measures'][number] {
   return { ...measure, median: value, verdict: verdict(value, measure.goal) }
 }
 
+/** Joins what the runs of a row measured: all samples, and the median of each component. */
+export function joined(runs: readonly (readonly Measure[])[]): readonly Measure[] {
+  const [first = []] = runs
+  return first.map((measure, at) => {
+    const same = runs.map((measures) => measures[at] ?? measure)
+    const labels = Object.keys(measure.details)
+    return {
+      ...measure,
+      samples: same.flatMap(({ samples }) => samples),
+      details: Object.fromEntries(
+        labels.map((label) => [label, median(same.map(({ details }) => details[label] ?? Number.NaN))]),
+      ),
+    }
+  })
+}
+
+/** Compares the CPU of the first subject with that of another one, run by run. */
+export function comparedCpu(runs: readonly (readonly Measure[])[]): readonly Against[] {
+  const [first = []] = runs
+  const [own] = first
+  return first
+    .filter(({ subject }) => subject !== own?.subject)
+    .flatMap(({ name, subject, details }) =>
+      Object.keys(details)
+        .filter((component) => component.includes('CPU'))
+        .map((component) => ({
+          name,
+          subject,
+          component: component.trim(),
+          ratios: runs.flatMap((measures) => {
+            const of = (label?: string) => measures.find((one) => one.name === name && one.subject === label)
+            const [above, below] = [of(own?.subject)?.details[component], of(subject)?.details[component]]
+            return above === undefined || below === undefined ? [] : [above / below]
+          }),
+        })),
+    )
+    .filter(({ ratios }) => ratios.length > 0)
+}
+
+function range(values: readonly number[]): string {
+  return `${figure(quantile(values, 0))}–${figure(quantile(values, 1))}`
+}
+
 export function figure(value: number): string {
   if (Math.abs(value) >= 1000) return Math.round(value).toLocaleString('en')
   return value.toFixed(Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2)
@@ -74,7 +129,7 @@ export function markdown(report: Report): string {
   const { machine: box } = report
   const several = new Set(report.measures.map(({ subject }) => subject)).size > 1
   const lines = [
-    `Signalbox ${report.commit}, ${report.at}, ${report.rounds} rounds of ${report.roundMs} ms${report.quick ? ' (quick: indicative only)' : ''}`,
+    `Signalbox ${report.commit}, ${report.at}, ${report.rounds} rounds of ${report.roundMs} ms, ${report.processes} times with new processes${report.quick ? ' (quick: indicative only)' : ''}`,
     '',
     `${box.cpu}, ${box.cores} cores, ${box.memoryGiB} GiB, Linux ${box.kernel}; pinned: ${box.pinned}`,
     '',
@@ -85,10 +140,9 @@ export function markdown(report: Report): string {
     ...markdownTable(
       ['goal', ...(several ? ['subject'] : []), 'median', 'range', 'must', 'aim', 'verdict'],
       report.measures.map(({ name, subject, median: value, samples, goal, unit: ownUnit = '', verdict: result }) => {
-        const range = `${figure(quantile(samples, 0))}–${figure(quantile(samples, 1))}`
         const { must = '–', aim = '–', unit = ownUnit } = goal ?? {}
         const shown = `**${figure(value)}${unit === '×' ? '×' : ` ${unit}`}**`
-        const cells = [name, ...(several ? [subject] : []), shown, range, String(must), String(aim)]
+        const cells = [name, ...(several ? [subject] : []), shown, range(samples), String(must), String(aim)]
         return [...cells, result === 'missed' ? '**missed**' : result]
       }),
     ),
@@ -99,6 +153,19 @@ export function markdown(report: Report): string {
       const parts = Object.entries(details).map(([label, value]) => `${label.trim()} ${figure(value)}`)
       return parts.length === 0 ? [] : [`- ${name}${several ? ` (${subject})` : ''}: ${parts.join(' · ')}`]
     }),
+    '',
+    ...(report.against.length === 0
+      ? []
+      : markdownTable(
+          ['CPU of the working tree, divided by that of the other commit', 'component', 'commit', 'median', 'range'],
+          report.against.map(({ name, subject, component, ratios }) => [
+            name,
+            component,
+            subject,
+            `**${figure(median(ratios))}×**`,
+            range(ratios),
+          ]),
+        )),
     '',
   ]
   return lines.join('\n')

@@ -3,7 +3,7 @@ import { parseSamples, total } from '@signalbox/testkit/prometheus'
 import { Random } from '@signalbox/testkit/random'
 import { expect, test } from 'vitest'
 
-import { figure, judged, topSelfTime, verdict } from '../bench/report.ts'
+import { comparedCpu, figure, joined, judged, topSelfTime, verdict } from '../bench/report.ts'
 import { interleave, ratios } from '../bench/row.ts'
 import { ROWS } from '../bench/rows/index.ts'
 
@@ -41,6 +41,18 @@ test('bench - alternatives take turns, and ratios are of the same round', async 
   const [a = [], b = []] = await interleave(2, [alternative('a', [2, 4]), alternative('b', [1, 8])])
   expect(order).toEqual(['a', 'b', 'b', 'a'])
   expect(ratios(a, b, ({ cost }) => cost)).toEqual([2, 0.5])
+})
+
+test('bench - several sets of processes count together, and commits are compared within each set', () => {
+  const run = (own: number, other: number) =>
+    [own, other].map((cpu, i) => {
+      const details = { 'send CPU µs': cpu, 'sends/s': 1 }
+      return { name: 'n', subject: ['working tree', 'abc'][i] ?? '', goal: undefined, samples: [cpu], details }
+    })
+  const runs = [run(10, 20), run(60, 40), run(30, 30)]
+  expect(joined(runs)[0]).toMatchObject({ samples: [10, 60, 30], details: { 'send CPU µs': 30 } })
+  expect(comparedCpu(runs)).toEqual([{ name: 'n', subject: 'abc', component: 'send CPU µs', ratios: [0.5, 1.5, 1] }])
+  expect(comparedCpu(runs.map((measures) => measures.slice(0, 1)))).toEqual([])
 })
 
 test('bench - every row has a unique id', () => {

@@ -17,9 +17,6 @@ const RATIOS: readonly (readonly [label: string, ratio: number, goal: Goal | und
   ['100 %', 1, undefined],
 ]
 
-/** Server processes of each alternative: two processes with the same settings differ by up to 20 %. */
-const PROCESSES = 3
-
 /** Returns one ratio of CPU a round. */
 function vs(rounds: readonly RequestFigures[], base: readonly RequestFigures[]): number[] {
   return ratios(rounds, base, (figures) => figures['CPU µs/request'])
@@ -43,17 +40,14 @@ export const telemetry: Row = {
       OTEL_TRACES_SAMPLER: 'parentbased_traceidratio',
       OTEL_TRACES_SAMPLER_ARG: String(ratio),
     }))
-    const rounds: RequestFigures[][] = []
-    for (let process = 0; process < PROCESSES; process++) {
-      // All at the same time: a server closes connections on which nothing is sent for 75 s.
-      const runs = await Promise.all([
-        load(other),
-        load(other),
-        load(WORKING_TREE),
-        ...exporting.map((env) => load(WORKING_TREE, env)),
-      ])
-      for (const [i, each] of (await interleave(context.rounds, runs)).entries()) (rounds[i] ??= []).push(...each)
-    }
+    // All at the same time: a server closes connections on which nothing is sent for 75 s.
+    const runs = await Promise.all([
+      load(other),
+      load(other),
+      load(WORKING_TREE),
+      ...exporting.map((env) => load(WORKING_TREE, env)),
+    ])
+    const rounds = await interleave(context.rounds, runs)
     const [base = [], again = [], off = [], ...recorded] = rounds
     const subject = WORKING_TREE.label
     return [
