@@ -1,11 +1,7 @@
-import type { Buffer } from 'node:buffer'
-
 import type { BrokerHandle, ReplyInput, RequestMessage, Tracing } from '@signalbox/broker-core'
-import { encodeText } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
-import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import type { AgentAuthorization, AgentCard, AgentOptions, AgentTarget } from '@signalbox/registry'
-import { agentOptions, CredentialsError } from '@signalbox/registry'
+import { agentOptions } from '@signalbox/registry'
 
 import type { InboxAnswers } from '../inbox/inbox-answers.ts'
 import type { AgentQuery } from '../requests/agent-query.ts'
@@ -22,28 +18,17 @@ import type { StreamLimits } from '../stream/limits.ts'
 import { publishStreamCancel } from '../stream/link/messages.ts'
 import type { NodeBudget } from '../stream/link/node-budget.ts'
 import type { SenderOwner } from '../stream/link/sender.ts'
-import type { CallResult } from './agent-call.ts'
-import { AgentCall } from './agent-call.ts'
-import { agentSpan } from './agent-span.ts'
-import {
-  ACCEPTED,
-  ADDRESS_REFUSED,
-  AGENT_BUSY,
-  AGENT_GONE,
-  NO_CREDENTIALS,
-  SHUTTING_DOWN,
-  storeFailure,
-  unreachable,
-} from './agent-failures.ts'
+import type { AgentCall, CallResult } from './agent-call.ts'
+import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, storeFailure } from './agent-failures.ts'
+import { InstanceRequests } from './instance-requests.ts'
 import type { SendTo, TaskOwners } from './instances/instance-calls.ts'
 import { InstanceCalls } from './instances/instance-calls.ts'
 import type { ServedInstance } from './instances/instance-pool.ts'
 import { CallPlace, InstancePool } from './instances/instance-pool.ts'
 import type { TaskIsolation } from './isolation/task-isolation.ts'
-import { soughtTexts, mentions } from './json-bodies.ts'
 import type { AdmittedRequest, CallUnderWay } from './kept-requests.ts'
 import { KeptRequests } from './kept-requests.ts'
-import { ReplyBody } from './reply-body.ts'
+import { isCancelled, streamCancelled, streamToCancel } from './stream-cancel.ts'
 import { AgentWire } from './wire/agent-wire.ts'
 import { askAgent } from './wire/ask-agent.ts'
 
@@ -85,12 +70,6 @@ export interface ServingNode {
 /** The time for an agent to accept `stream_cancel`, in ms. */
 const CANCEL_TIMEOUT_MS = 5_000
 
-/** One request to an instance. */
-interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' | 'isolated'> {
-  /** Called with each chunk of a response that is a stream. */
-  readonly tap?: ((chunk: Buffer) => void) | undefined
-}
-
 /** One agent on this node: answers its requests, and counts those under way. */
 export class ServedAgent {
   readonly #node: ServingNode
@@ -98,6 +77,7 @@ export class ServedAgent {
   readonly #agentId: string
   readonly #pool: InstancePool
   readonly #calls: InstanceCalls
+  readonly #requests: InstanceRequests
   #card: AgentCard
   #options: AgentOptions
   readonly #kept: KeptRequests
@@ -114,6 +94,7 @@ export class ServedAgent {
     this.#options = agentOptions(card)
     this.#pool = new InstancePool(node.maxConcurrency)
     this.#calls = new InstanceCalls(card.agent_id, this.#pool, node.owners)
+    this.#requests = new InstanceRequests(card.agent_id, node, this.#calls)
     this.wire = new AgentWire(card)
     this.#kept = new KeptRequests(card.agent_id, node, {
       admit: (request, requesterGone) => this.#admit(request, requesterGone),
@@ -287,7 +268,7 @@ export class ServedAgent {
       rest: { method: 'GET', path: '' },
     }
     return this.#placed(instance, query, async (call) => {
-      const { reply } = await this.#sendOnce(call)
+      const { reply } = await this.#requests.send(call)
       return reply.status !== 0 || reply.failure === 'invalid_response'
     })
   }
@@ -338,7 +319,7 @@ export class ServedAgent {
    */
   async #notifyCancelled({ place, query, held }: CallUnderWay, streamId: string): Promise<void> {
     const body = streamCancelled(streamId)
-    await this.#sendOnce({ place, query: { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS }, held })
+    await this.#requests.send({ place, query: { ...query, mode: 'accept', body, timeoutMs: CANCEL_TIMEOUT_MS }, held })
   }
 
   /** The reply is on its way to the caller's node; the reply to a notification is dropped. */
@@ -350,7 +331,8 @@ export class ServedAgent {
     const { place, followed, held, isolated } = call
     const query = this.#inKnownVersion(call.query)
     const { wire } = query
-    const send: SendTo = (at, one, tap) => this.#sendOnce({ place: at, query: one, held, isolated, tap }, requesterGone)
+    const send: SendTo = (at, one, tap) =>
+      this.#requests.send({ place: at, query: one, held, isolated, tap }, requesterGone)
     const result = await this.#calls.send(
       place,
       query,
@@ -369,67 +351,6 @@ export class ServedAgent {
     return { ...query, wire: { agentId: this.#agentId, version: '0.3', answer } }
   }
 
-  /**
-   * Sends a request to an instance, with the agent's credentials. Its address may have to be resolved, and a token of
-   * OAuth to be fetched first.
-   */
-  async #sendOnce(attempt: Attempt, requesterGone?: AbortSignal): Promise<CallResult> {
-    const { authorization, stopped } = this.#node
-    const { query, place } = attempt
-    const { target } = place
-    if (target === undefined) return { reply: AGENT_GONE }
-    const { permittedNow } = target
-    if (permittedNow !== undefined) {
-      if (!(await permittedNow())) return { reply: ADDRESS_REFUSED }
-      if (stopped.aborted) return { reply: SHUTTING_DOWN }
-    }
-    let headers: AgentQuery['headers']
-    try {
-      const found = authorization.headers(this.#agentId, target.url, query.headers)
-      headers = found instanceof Promise ? await found : found
-    } catch (error) {
-      if (!(error instanceof CredentialsError)) throw error
-      this.#node.failed(error)
-      return { reply: NO_CREDENTIALS }
-    }
-    const result = await this.#exchange({ ...attempt, query: { ...query, headers } }, target, requesterGone)
-    if (result.reply.status === 401) authorization.refused(this.#agentId, target.url)
-    return result
-  }
-
-  #exchange(
-    { place, query, held, tap, isolated }: Attempt,
-    target: AgentTarget,
-    requesterGone?: AbortSignal,
-  ): Promise<CallResult> {
-    const { calls, maxResponseBytes, tracing } = this.#node
-    const { instance } = place
-    return new Promise((resolve) => {
-      const done = (result: CallResult): void => {
-        calls.delete(call)
-        requesterGone?.removeEventListener('abort', onGone)
-        if (result.reply.status !== 0) instance.answered()
-        else if (result.reply.failure === 'unreachable' && requesterGone?.aborted !== true) instance.unreached()
-        resolve(result)
-      }
-      const follow = this.#calls.tap(place, query)
-      const isolate = isolated?.tap()
-      const onChunk = (chunk: Buffer): Promise<unknown> | undefined => {
-        follow?.(chunk)
-        tap?.(chunk)
-        return isolate?.(chunk)
-      }
-      const reply = new ReplyBody(held, maxResponseBytes)
-      const span = query.traced === true ? tracing && agentSpan(tracing, this.#agentId, query, target.url) : undefined
-      const call = new AgentCall(query, reply, done, onChunk, span)
-      const onGone = (): void => call.abort(unreachable('the caller disconnected'))
-      calls.add(call)
-      if (requesterGone?.aborted === true) onGone()
-      else requesterGone?.addEventListener('abort', onGone, { once: true })
-      call.send(target)
-    })
-  }
-
   #begin(instance: ServedInstance): CallPlace {
     this.#inFlight++
     this.#node.inFlight.begin()
@@ -445,37 +366,3 @@ export class ServedAgent {
 
 /** A question whether an agent answers. */
 const NO_QUERY = { mode: 'call', body: new Uint8Array(0), timeoutMs: 5_000, hops: 1, headers: {} } as const
-
-/**
- * Returns true if the end of a stream's client cancels the agent's work. A client that speaks an official version of
- * A2A may come back for the task, and has a method to cancel it.
- */
-function isCancelled({ wire }: AgentQuery): boolean {
-  return wire?.answer !== 'native' && wire?.answer !== 'rest'
-}
-
-const STREAM_CANCEL = 'stream_cancel'
-const STREAM_CANCEL_BYTES = soughtTexts([STREAM_CANCEL])
-
-/** The largest body that may be a `stream_cancel`. Larger bodies are not parsed. */
-const MAX_CANCEL_BYTES = 4096
-const STREAM_ID = /^[0-9a-f-]{36}$/
-
-/** Returns the stream that a request asks to cancel; undefined for every other request. */
-function streamToCancel(body: Uint8Array): string | undefined {
-  if (body.byteLength > MAX_CANCEL_BYTES || !mentions(body, STREAM_CANCEL_BYTES)) return undefined
-  try {
-    const message = parseJsonRpc(body)
-    if (message.kind === 'response' || message.method !== STREAM_CANCEL) return undefined
-    const streamId = message.params?.['stream_id']
-    return typeof streamId === 'string' && STREAM_ID.test(streamId) ? streamId : undefined
-  } catch (error) {
-    if (error instanceof JsonRpcError) return undefined
-    throw error
-  }
-}
-
-/** Returns the `stream_cancel` notification, which informs an agent that its stream has no reader any more. */
-function streamCancelled(streamId: string): Uint8Array {
-  return encodeText(JSON.stringify({ jsonrpc: '2.0', method: STREAM_CANCEL, params: { stream_id: streamId } }))
-}
