@@ -46,13 +46,38 @@ export function closest(name: string, candidates: readonly string[], mistakes: n
   let bestDistance = mistakes + 1
   for (const candidate of candidates) {
     if (Math.abs(candidate.length - name.length) >= bestDistance) continue
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase(), bestDistance)
+    const [a, b] = [name.toLowerCase(), candidate.toLowerCase()]
+    if (leastDistance(a, b) >= bestDistance) continue
+    const distance = editDistance(a, b, bestDistance)
     if (distance < bestDistance) {
       best = candidate
       bestDistance = distance
     }
   }
   return best
+}
+
+/**
+ * Returns a number of mistakes that two texts have at least: the characters that only one of them has. A start compares each
+ * variable of its environment with each setting, and almost all pairs end here.
+ */
+function leastDistance(a: string, b: string): number {
+  const surplus = new Int16Array(128)
+  for (const [text, count] of [
+    [a, 1],
+    [b, -1],
+  ] as const) {
+    for (let i = 0; i < text.length; i++) {
+      const at = text.charCodeAt(i) % surplus.length
+      surplus[at] = (surplus[at] ?? 0) + count
+    }
+  }
+  let [onlyA, onlyB] = [0, 0]
+  for (const count of surplus) {
+    if (count > 0) onlyA += count
+    else onlyB -= count
+  }
+  return Math.max(onlyA, onlyB)
 }
 
 /** Returns the number of mistakes between two texts; a number of at least `enough` if there are so many. */
