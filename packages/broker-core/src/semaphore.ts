@@ -2,10 +2,14 @@ interface Waiter {
   readonly start: () => void
 }
 
-/** A number of places. Those who wait for one get it in the order of their calls. */
+/**
+ * A number of places. Callers wait for one in lines. The lines are served in rotation, so that a long line delays another
+ * one by one caller. Within a line the order is that of the calls.
+ */
 export class Semaphore {
   #free: number
-  readonly #waiting = new Set<Waiter>()
+  /** The lines that are not empty, the next one first. */
+  readonly #lines = new Map<string, Set<Waiter>>()
 
   constructor(size: number) {
     this.#free = size
@@ -18,13 +22,17 @@ export class Semaphore {
     return true
   }
 
-  /** Resolves when a place was taken. Rejects with the signal's reason if it is aborted first. */
-  async acquire(signal?: AbortSignal): Promise<void> {
+  /**
+   * Resolves when a place was taken. Rejects with the signal's reason if it is aborted first.
+   * @param line The line to wait in
+   */
+  async acquire(signal?: AbortSignal, line = ''): Promise<void> {
     signal?.throwIfAborted()
     if (this.tryAcquire()) return
     await new Promise<void>((resolve, reject) => {
       const aborted = (): void => {
-        this.#waiting.delete(waiter)
+        waiting.delete(waiter)
+        if (waiting.size === 0) this.#lines.delete(line)
         reject(signal?.reason instanceof Error ? signal.reason : new Error('aborted'))
       }
       const waiter: Waiter = {
@@ -33,18 +41,24 @@ export class Semaphore {
           resolve()
         },
       }
-      this.#waiting.add(waiter)
+      const waiting = this.#lines.get(line) ?? new Set()
+      this.#lines.set(line, waiting.add(waiter))
       signal?.addEventListener('abort', aborted, { once: true })
     })
   }
 
   release(): void {
-    const [next] = this.#waiting
-    if (next === undefined) {
+    const [turn] = this.#lines
+    if (turn === undefined) {
       this.#free++
       return
     }
-    this.#waiting.delete(next)
+    const [line, waiting] = turn
+    this.#lines.delete(line)
+    const [next] = waiting
+    if (next === undefined) throw new RangeError('an empty line waits')
+    waiting.delete(next)
+    if (waiting.size > 0) this.#lines.set(line, waiting)
     next.start()
   }
 }

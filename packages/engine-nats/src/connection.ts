@@ -171,12 +171,13 @@ export class Connection {
   }
 
   /**
-   * Runs a request for one message of unknown size when there is space for its answer: see {@link LARGE_BYTES}.
+   * Runs a request for one message of unknown size when there is space for its answer: see {@link LARGE_BYTES}. Streams
+   * take turns, so that many large messages of one delay another by one of them.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async withSpace<T>(request: () => Promise<T>): Promise<T> {
+  async withSpace<T>(stream: string, request: () => Promise<T>): Promise<T> {
     const begin = performance.now()
-    await this.#space.acquire()
+    await this.#space.acquire(undefined, stream)
     try {
       // Otherwise, requests that wait for each other would all wait for servers that do not answer.
       const silentMs = performance.now() - Math.max(begin, this.#answeredAt)

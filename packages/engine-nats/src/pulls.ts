@@ -119,7 +119,7 @@ export class Pulls {
   ): Promise<PullEnd> {
     const options = { batch: 1, waitMs: 0, maxBytes: maxBytes === Infinity ? undefined : maxBytes }
     try {
-      return await this.#connection.withSpace(() => this.#request(stream, consumer, options, onMessage))
+      return await this.#connection.withSpace(stream, () => this.#request(stream, consumer, options, onMessage))
     } catch {
       return 'lost'
     }

@@ -82,7 +82,7 @@ export class StoredMessages {
 
   /** @throws BrokerError ENGINE_UNAVAILABLE */
   get(stream: string, query: Query): Promise<StoredMessage | undefined> {
-    return this.#connection.withSpace(() => this.#get(stream, query))
+    return this.#connection.withSpace(stream, () => this.#get(stream, query))
   }
 
   async #get(stream: string, query: Query): Promise<StoredMessage | undefined> {

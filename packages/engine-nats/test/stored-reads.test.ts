@@ -43,6 +43,23 @@ describe.skipIf(NATS_SERVER === undefined)('reads of stored messages', () => {
     }
   })
 
+  test('reads - many reads of large messages in one channel delay a read of another channel by a few of them', async () => {
+    // Its largest message has 16 MB, so there is space for two reads at a time.
+    const server = await startServer()
+    const node = await openNode(server)
+    expect(await readBack(node, 'a')).toEqual(['a', 'a'])
+    await node.queues.purge('q')
+    await node.queues.send('q', queued('x'.repeat(4_000_000)))
+    const ended: string[] = []
+    const read = async (name: string, of: Promise<unknown>): Promise<void> => {
+      await of
+      ended.push(name)
+    }
+    const large = Array.from({ length: 16 }, () => read('large', node.queues.peek('q', ALL)))
+    await Promise.all([...large, read('small', node.eventsStore.read('s', ALL))])
+    expect(ended.indexOf('small')).toBeLessThan(8)
+  })
+
   test('reads - reads of a frozen server all end in the time of one', async () => {
     const server = await startServer()
     const node = await openNode(server, { requestTimeoutMs: 1_000 })
