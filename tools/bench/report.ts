@@ -81,14 +81,12 @@ export function joined(runs: readonly (readonly Measure[])[]): readonly Measure[
   const [first = []] = runs
   return first.map((measure, at) => {
     const same = runs.map((measures) => measures[at] ?? measure)
-    const labels = Object.keys(measure.details)
-    return {
-      ...measure,
-      samples: same.flatMap(({ samples }) => samples),
-      details: Object.fromEntries(
-        labels.map((label) => [label, median(same.map(({ details }) => details[label] ?? Number.NaN))]),
-      ),
-    }
+    const medians = Object.keys(measure.details).map((label) => [
+      label,
+      median(same.map(({ details }) => details[label] ?? Number.NaN)),
+    ])
+    const details: Readonly<Record<string, number>> = Object.fromEntries(medians)
+    return Object.assign({}, measure, { samples: same.flatMap(({ samples }) => samples), details })
   })
 }
 

@@ -43,13 +43,16 @@ test('bench - alternatives take turns, and ratios are of the same round', async 
   expect(ratios(a, b, ({ cost }) => cost)).toEqual([2, 0.5])
 })
 
+/** What a run of a row measures of two commits. */
+function measured(own: number, other: number) {
+  return [own, other].map((cpu, i) => {
+    const details = { 'send CPU µs': cpu, 'sends/s': 1 }
+    return { name: 'n', subject: ['working tree', 'abc'][i] ?? '', goal: undefined, samples: [cpu], details }
+  })
+}
+
 test('bench - several sets of processes count together, and commits are compared within each set', () => {
-  const run = (own: number, other: number) =>
-    [own, other].map((cpu, i) => {
-      const details = { 'send CPU µs': cpu, 'sends/s': 1 }
-      return { name: 'n', subject: ['working tree', 'abc'][i] ?? '', goal: undefined, samples: [cpu], details }
-    })
-  const runs = [run(10, 20), run(60, 40), run(30, 30)]
+  const runs = [measured(10, 20), measured(60, 40), measured(30, 30)]
   expect(joined(runs)[0]).toMatchObject({ samples: [10, 60, 30], details: { 'send CPU µs': 30 } })
   expect(comparedCpu(runs)).toEqual([{ name: 'n', subject: 'abc', component: 'send CPU µs', ratios: [0.5, 1.5, 1] }])
   expect(comparedCpu(runs.map((measures) => measures.slice(0, 1)))).toEqual([])

@@ -33,7 +33,7 @@ test('text - a name with as many mistakes as are allowed is recognized, in any c
 
 test('text - a name with more mistakes than are allowed is not recognized', () => {
   expect(closest('HTTP_PROT', ['HTTP_PORT'], 1)).toBe('HTTP_PORT')
-  expect(closest('HTPP_PROT', ['HTTP_PORT'], 1)).toBeUndefined()
+  expect(closest('HTTP_PORT_1', ['HTTP_PORT'], 1)).toBeUndefined()
   // The same letters in another order.
   expect(closest('PORT_HTTP', ['HTTP_PORT'], 2)).toBeUndefined()
   expect(closest('éàü', ['abc'], 2)).toBeUndefined()
