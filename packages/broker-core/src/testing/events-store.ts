@@ -138,7 +138,8 @@ export const eventsStoreCases: readonly ContractCase[] = [
   contractCase('events store - entries of one millisecond are read together', async ({ engine, channel }) => {
     const store = channel('same-time')
     const results = await Promise.all(numbered(40).map((body) => engine.eventsStore.append(store, storedEvent(body))))
-    for (const { timestamp } of results) {
+    const times = new Set(results.map(({ timestamp }) => timestamp))
+    for (const timestamp of [...times].slice(0, 5)) {
       const entries = await engine.eventsStore.read(store, { fromTimestamp: timestamp, maxMessages: 100 })
       const expected = results.filter((other) => other.timestamp >= timestamp).length
       assert.equal(entries.length, expected)
