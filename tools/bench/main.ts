@@ -88,7 +88,7 @@ async function main(): Promise<number> {
     const runs: Awaited<ReturnType<Row['run']>>[] = []
     while (runs.length < processes) runs.push(await row.run(context))
     measures.push(...joined(runs).map(judged))
-    against.push(...comparedCpu(runs))
+    against.push(...comparedCpu(runs, WORKING_TREE.label))
   }
   const report: Report = {
     at,

@@ -90,12 +90,14 @@ export function joined(runs: readonly (readonly Measure[])[]): readonly Measure[
   })
 }
 
-/** Compares the CPU of the first subject with that of another one, run by run. */
-export function comparedCpu(runs: readonly (readonly Measure[])[]): readonly Against[] {
+/**
+ * Compares the CPU of a subject with that of another one, run by run. Values that both share, such as those of a yardstick,
+ * are left out.
+ */
+export function comparedCpu(runs: readonly (readonly Measure[])[], own: string): readonly Against[] {
   const [first = []] = runs
-  const [own] = first
   return first
-    .filter(({ subject }) => subject !== own?.subject)
+    .filter(({ subject }) => subject !== own)
     .flatMap(({ name, subject, details }) =>
       Object.keys(details)
         .filter((component) => component.includes('CPU'))
@@ -104,13 +106,13 @@ export function comparedCpu(runs: readonly (readonly Measure[])[]): readonly Aga
           subject,
           component: component.trim(),
           ratios: runs.flatMap((measures) => {
-            const of = (label?: string) => measures.find((one) => one.name === name && one.subject === label)
-            const [above, below] = [of(own?.subject)?.details[component], of(subject)?.details[component]]
+            const of = (label: string) => measures.find((one) => one.name === name && one.subject === label)
+            const [above, below] = [of(own)?.details[component], of(subject)?.details[component]]
             return above === undefined || below === undefined ? [] : [above / below]
           }),
         })),
     )
-    .filter(({ ratios }) => ratios.length > 0)
+    .filter(({ ratios }) => ratios.some((ratio) => ratio !== 1))
 }
 
 function range(values: readonly number[]): string {

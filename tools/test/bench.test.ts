@@ -46,7 +46,7 @@ test('bench - alternatives take turns, and ratios are of the same round', async 
 /** What a run of a row measures of two commits. */
 function measured(own: number, other: number) {
   return [own, other].map((cpu, i) => {
-    const details = { 'send CPU µs': cpu, 'sends/s': 1 }
+    const details = { 'send CPU µs': cpu, 'yardstick CPU µs': 5, 'sends/s': 1 }
     return { name: 'n', subject: ['working tree', 'abc'][i] ?? '', goal: undefined, samples: [cpu], details }
   })
 }
@@ -54,8 +54,21 @@ function measured(own: number, other: number) {
 test('bench - several sets of processes count together, and commits are compared within each set', () => {
   const runs = [measured(10, 20), measured(60, 40), measured(30, 30)]
   expect(joined(runs)[0]).toMatchObject({ samples: [10, 60, 30], details: { 'send CPU µs': 30 } })
-  expect(comparedCpu(runs)).toEqual([{ name: 'n', subject: 'abc', component: 'send CPU µs', ratios: [0.5, 1.5, 1] }])
-  expect(comparedCpu(runs.map((measures) => measures.slice(0, 1)))).toEqual([])
+  const compared = [{ name: 'n', subject: 'abc', component: 'send CPU µs', ratios: [0.5, 1.5, 1] }]
+  expect(comparedCpu(runs, 'working tree')).toEqual(compared)
+  // A row may name the other commit first.
+  expect(
+    comparedCpu(
+      runs.map((measures) => measures.toReversed()),
+      'working tree',
+    ),
+  ).toEqual(compared)
+  expect(
+    comparedCpu(
+      runs.map((measures) => measures.slice(0, 1)),
+      'working tree',
+    ),
+  ).toEqual([])
 })
 
 test('bench - every row has a unique id', () => {

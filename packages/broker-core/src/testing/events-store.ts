@@ -139,7 +139,8 @@ export const eventsStoreCases: readonly ContractCase[] = [
     const store = channel('same-time')
     const results = await Promise.all(numbered(40).map((body) => engine.eventsStore.append(store, storedEvent(body))))
     const times = new Set(results.map(({ timestamp }) => timestamp))
-    for (const timestamp of [...times].slice(0, 5)) {
+    // Each read takes a while if the times are many.
+    for (const timestamp of [...times].filter((_, at) => at % 8 === 0)) {
       const entries = await engine.eventsStore.read(store, { fromTimestamp: timestamp, maxMessages: 100 })
       const expected = results.filter((other) => other.timestamp >= timestamp).length
       assert.equal(entries.length, expected)

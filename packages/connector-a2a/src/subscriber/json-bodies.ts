@@ -1,6 +1,7 @@
 import { Buffer } from 'node:buffer'
 
-import { decodeText } from '@signalbox/broker-core'
+import { decodeText, encodeText } from '@signalbox/broker-core'
+import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import { isJsonObject, readJson } from '@signalbox/http-kit/internal'
 
 import type { AgentReply } from '../requests/agent-reply.ts'
@@ -52,4 +53,30 @@ export function isErrorWith(codes: readonly number[], { body, failure }: AgentRe
   const response = readJson(decodeText(body) ?? '')?.value
   const error = isJsonObject(response) ? response['error'] : undefined
   return isJsonObject(error) && codes.some((code) => code === error['code'])
+}
+
+const STREAM_CANCEL = 'stream_cancel'
+const STREAM_CANCEL_BYTES = soughtTexts([STREAM_CANCEL])
+
+/** The largest body that may be a `stream_cancel`. Larger bodies are not parsed. */
+const MAX_CANCEL_BYTES = 4096
+const STREAM_ID = /^[0-9a-f-]{36}$/
+
+/** Returns the stream that a request asks to cancel; undefined for every other request. */
+export function streamToCancel(body: Uint8Array): string | undefined {
+  if (body.byteLength > MAX_CANCEL_BYTES || !mentions(body, STREAM_CANCEL_BYTES)) return undefined
+  try {
+    const message = parseJsonRpc(body)
+    if (message.kind === 'response' || message.method !== STREAM_CANCEL) return undefined
+    const streamId = message.params?.['stream_id']
+    return typeof streamId === 'string' && STREAM_ID.test(streamId) ? streamId : undefined
+  } catch (error) {
+    if (error instanceof JsonRpcError) return undefined
+    throw error
+  }
+}
+
+/** Returns the `stream_cancel` notification, which informs an agent that its stream has no reader any more. */
+export function streamCancelled(streamId: string): Uint8Array {
+  return encodeText(JSON.stringify({ jsonrpc: '2.0', method: STREAM_CANCEL, params: { stream_id: streamId } }))
 }

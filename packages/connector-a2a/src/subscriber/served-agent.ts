@@ -1,6 +1,6 @@
-import type { BrokerHandle, ReplyInput, RequestMessage, Tracing } from '@signalbox/broker-core'
+import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
-import type { AgentAuthorization, AgentCard, AgentOptions, AgentTarget } from '@signalbox/registry'
+import type { AgentCard, AgentOptions, AgentTarget } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import type { InboxAnswers } from '../inbox/inbox-answers.ts'
@@ -18,29 +18,24 @@ import type { StreamLimits } from '../stream/limits.ts'
 import { publishStreamCancel } from '../stream/link/messages.ts'
 import type { NodeBudget } from '../stream/link/node-budget.ts'
 import type { SenderOwner } from '../stream/link/sender.ts'
-import type { AgentCall, CallResult } from './agent-call.ts'
+import type { CallResult } from './agent-call.ts'
 import { ACCEPTED, ADDRESS_REFUSED, AGENT_BUSY, AGENT_GONE, SHUTTING_DOWN, storeFailure } from './agent-failures.ts'
-import { InstanceRequests } from './instance-requests.ts'
 import type { SendTo, TaskOwners } from './instances/instance-calls.ts'
 import { InstanceCalls } from './instances/instance-calls.ts'
 import type { ServedInstance } from './instances/instance-pool.ts'
 import { CallPlace, InstancePool } from './instances/instance-pool.ts'
+import type { SendingNode } from './instances/instance-requests.ts'
+import { InstanceRequests } from './instances/instance-requests.ts'
 import type { TaskIsolation } from './isolation/task-isolation.ts'
+import { streamCancelled, streamToCancel } from './json-bodies.ts'
 import type { AdmittedRequest, CallUnderWay } from './kept-requests.ts'
 import { KeptRequests } from './kept-requests.ts'
-import { isCancelled, streamCancelled, streamToCancel } from './stream-cancel.ts'
 import { AgentWire } from './wire/agent-wire.ts'
 import { askAgent } from './wire/ask-agent.ts'
 
 /** The state that all agents of a node share. */
-export interface ServingNode {
+export interface ServingNode extends SendingNode {
   readonly system: BrokerHandle
-  /** Undefined if nothing is traced. */
-  readonly tracing?: Tracing | undefined
-  /** Adds the agents' credentials to requests. */
-  readonly authorization: AgentAuthorization
-  /** The largest response of an agent, in bytes (AgentMaxResponseBytes). */
-  readonly maxResponseBytes: number
   /** The most calls and streams under way for one instance of an agent on this node (AgentMaxConcurrency). */
   readonly maxConcurrency: number
   /** Keeps the tasks of callers apart; undefined: all callers share them. */
@@ -60,11 +55,6 @@ export interface ServingNode {
   readonly streamBudget: NodeBudget
   /** Counts over all agents. */
   readonly inFlight: InFlight
-  readonly calls: Set<AgentCall>
-  /** Aborted when the node stops serving. */
-  readonly stopped: AbortSignal
-  /** Called for a failure that is reported to no client. */
-  failed(error: unknown): void
 }
 
 /** The time for an agent to accept `stream_cancel`, in ms. */
@@ -366,3 +356,11 @@ export class ServedAgent {
 
 /** A question whether an agent answers. */
 const NO_QUERY = { mode: 'call', body: new Uint8Array(0), timeoutMs: 5_000, hops: 1, headers: {} } as const
+
+/**
+ * Returns true if the end of a stream's client cancels the agent's work. A client that speaks an official version of
+ * A2A may come back for the task, and has a method to cancel it.
+ */
+function isCancelled({ wire }: AgentQuery): boolean {
+  return wire?.answer !== 'native' && wire?.answer !== 'rest'
+}

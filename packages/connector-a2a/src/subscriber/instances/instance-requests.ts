@@ -4,14 +4,14 @@ import type { Tracing } from '@signalbox/broker-core'
 import type { AgentAuthorization, AgentTarget } from '@signalbox/registry'
 import { CredentialsError } from '@signalbox/registry'
 
-import type { AgentQuery } from '../requests/agent-query.ts'
-import type { CallResult } from './agent-call.ts'
-import { AgentCall } from './agent-call.ts'
-import { ADDRESS_REFUSED, AGENT_GONE, NO_CREDENTIALS, SHUTTING_DOWN, unreachable } from './agent-failures.ts'
-import { agentSpan } from './agent-span.ts'
-import type { InstanceCalls } from './instances/instance-calls.ts'
-import type { CallUnderWay } from './kept-requests.ts'
-import { ReplyBody } from './reply-body.ts'
+import type { AgentQuery } from '../../requests/agent-query.ts'
+import type { CallResult } from '../agent-call.ts'
+import { AgentCall } from '../agent-call.ts'
+import { ADDRESS_REFUSED, AGENT_GONE, NO_CREDENTIALS, SHUTTING_DOWN, unreachable } from '../agent-failures.ts'
+import { agentSpan } from '../agent-span.ts'
+import type { InstanceCalls } from './instance-calls.ts'
+import type { CallUnderWay } from '../kept-requests.ts'
+import { ReplyBody } from '../reply-body.ts'
 
 /** One request to an instance. */
 export interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' | 'isolated'> {
@@ -20,7 +20,8 @@ export interface Attempt extends Pick<CallUnderWay, 'place' | 'query' | 'held' |
 }
 
 /** The state of the node that requests to an agent need. */
-interface SendingNode {
+export interface SendingNode {
+  /** Undefined if nothing is traced. */
   readonly tracing?: Tracing | undefined
   /** Adds the agent's credentials to requests. */
   readonly authorization: AgentAuthorization
@@ -30,10 +31,11 @@ interface SendingNode {
   readonly calls: Set<AgentCall>
   /** Aborted when the node stops serving. */
   readonly stopped: AbortSignal
+  /** Called for a failure that is reported to no client. */
   failed(error: unknown): void
 }
 
-/** Sends requests to the instances of one agent, each to the instance in whose place it is. */
+/** Sends requests to the instances of one agent, each to the instance at which its call has a place. */
 export class InstanceRequests {
   readonly #agentId: string
   readonly #node: SendingNode
