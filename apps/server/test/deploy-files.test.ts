@@ -1,11 +1,13 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 
 import { AddressList, ALWAYS_REFUSED, ipAddress } from '@signalbox/http-kit/internal'
 import { parse } from 'yaml'
 import { describe, expect, test } from 'vitest'
+import { nodeArgsOf, startSignalbox, WORKSPACE } from '@signalbox/testkit/signalbox-server'
 import { testFile, testFolder } from '@signalbox/testkit/test-folder'
 import { testServer } from '@signalbox/testkit/test-server'
 
@@ -66,6 +68,18 @@ async function check(env: Record<string, string>, path: string): Promise<number 
   return child.exitCode
 }
 
+const LINUX = process.platform === 'linux'
+
+test.runIf(LINUX)(
+  'npm start - the server has fewer threads for collections than the machine has processors',
+  async () => {
+    await using server = await startSignalbox({ storePath: testFolder(), instrumented: false })
+    const tasks = `/proc/${server.process.pid}/task`
+    const names = readdirSync(tasks).map((task) => readFileSync(join(tasks, task, 'comm'), 'utf8').trim())
+    expect(names.filter((name) => name === 'V8Worker')).toHaveLength(Math.max(1, availableParallelism() - 1))
+  },
+)
+
 describe('deploy/docker', () => {
   test('image - two stages, a user that is not root, a health check, and node as process 1', () => {
     const instructions = DOCKERFILE.replaceAll('\\\n', ' ')
@@ -78,7 +92,11 @@ describe('deploy/docker', () => {
     expect(last).toEqual(expect.arrayContaining(['HEALTHCHECK', 'STOPSIGNAL', 'VOLUME', 'EXPOSE', 'LABEL']))
     expect(DOCKERFILE).toMatch(/^USER 1000:1000$/m)
     const [, entry = '[]'] = /^ENTRYPOINT (.*)$/m.exec(DOCKERFILE) ?? []
-    expect(JSON.parse(entry)).toEqual(['node', join('/app/node_modules/signalbox', MANIFEST.bin.signalbox)])
+    expect(JSON.parse(entry)).toEqual([
+      'node',
+      ...nodeArgsOf(WORKSPACE),
+      join('/app/node_modules/signalbox', MANIFEST.bin.signalbox),
+    ])
     expect(DOCKERFILE).not.toMatch(/:latest|^ADD /m)
     expect(DOCKERFILE).toContain(`SIGNALBOX_VERSION=${VERSION}\n`)
   })
@@ -232,7 +250,7 @@ describe('deploy/systemd', () => {
   test('systemd - the unit starts the published command, and gives a shutdown its time', () => {
     expect(unit).toContain(`signalbox@${VERSION}\n`)
     expect(unit).toMatch(
-      /^ExecStart=\/usr\/bin\/node \/opt\/signalbox\/node_modules\/signalbox\/dist\/bundle\/main\.js --config \S+$/m,
+      /^ExecStart=\/usr\/bin\/node --v8-pool-size=0 \/opt\/signalbox\/node_modules\/signalbox\/dist\/bundle\/main\.js --config \S+$/m,
     )
     const variables = [...unit.matchAll(/^#?Environment=([A-Z_]+)=/gm)].map(([, name]) => String(name))
     expect(SETTING_NAMES).toEqual(expect.arrayContaining(variables.filter((name) => name !== 'NODE_ENV')))

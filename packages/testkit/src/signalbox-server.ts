@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -55,6 +55,12 @@ export function serverScript(root: string, built: boolean): string {
   return existsSync(script) ? script : join(root, 'apps/server/src/main.ts')
 }
 
+/** Returns the arguments of Node with which `npm start` of a workspace, and so its image, starts a server. */
+export function nodeArgsOf(root: string): readonly string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { scripts: { start: string } }
+  return scripts.start.split(' ').filter((word) => word.startsWith('--') && !word.startsWith('--conditions='))
+}
+
 /** Starts the process without waiting for it to be ready. */
 export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
   const root = options.root ?? WORKSPACE
@@ -64,7 +70,7 @@ export function spawnSignalbox(options: ServerOptions): MeasuredProcess {
     cwd: root,
     core: options.core,
     env: { HTTP_PORT: '0', API_PORT: '0', LOG_LEVEL: 'warn', STORE_PATH: options.storePath, ...options.env },
-    nodeArgs: options.nodeArgs,
+    nodeArgs: [...nodeArgsOf(root), ...(options.nodeArgs ?? [])],
     profiles: options.profiles,
     instrumented: options.instrumented ?? true,
     wrapper: options.wrapper,

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline'
 import type { MemoryUse } from '@signalbox/testkit/instrument'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
-import { readySignalbox, serverScript, WORKSPACE } from '@signalbox/testkit/signalbox-server'
+import { nodeArgsOf, readySignalbox, serverScript, WORKSPACE } from '@signalbox/testkit/signalbox-server'
 
 /** Small limits, so that inputs reach them and leaked memory shows. */
 const ENVIRONMENT = {
@@ -67,7 +67,7 @@ export class FuzzedServer implements AsyncDisposable {
         TMPDIR: join(folder, 'tmp'),
         NODE_DISABLE_COMPILE_CACHE: '1',
       },
-      nodeArgs: ['--expose-gc', `--max-old-space-size=${HEAP_MIB}`],
+      nodeArgs: [...nodeArgsOf(WORKSPACE), '--expose-gc', `--max-old-space-size=${HEAP_MIB}`],
     })
     const server = new FuzzedServer(await readySignalbox(process))
     await process.call('startTurns')
