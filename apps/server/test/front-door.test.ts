@@ -326,3 +326,35 @@ test('front door - a refused request whose body does not arrive keeps no connect
     expect([head, length, line]).toEqual([head, length, expect.stringContaining(`HTTP/1.1 ${status} `)])
   }
 })
+
+function head(path: string, id: number): string {
+  return `GET ${path}?n=${id} HTTP/1.1\r\nHost: localhost\r\n\r\n`
+}
+
+describe('front door - requests that do not wait for answers', () => {
+  test('front door - a connection may send 16 requests ahead, and gets the answers in order', async () => {
+    for (const { port } of [byDefault().http, byDefault().api]) {
+      const connection = await RawConnection.open(port)
+      const sent = Array.from({ length: 17 }, (_, id) => head(id % 2 === 0 ? '/ping' : '/nothing', id))
+      await connection.write(sent.join(''))
+      const statuses: number[] = []
+      while (statuses.length < 17) statuses.push((await connection.answer()).status)
+      expect(statuses).toEqual(sent.map((_, id) => (id % 2 === 0 ? 200 : 404)))
+      await connection.write(head('/ping', 17))
+      expect((await connection.answer()).status).toBe(200)
+    }
+  })
+
+  test('front door - more close the connection, and others are served', async () => {
+    for (const { port, url } of [byDefault().http, byDefault().api]) {
+      for (const request of [head('/ping', 0), head('/nothing', 0)]) {
+        const connection = await RawConnection.open(port)
+        await connection.write(request.repeat(5_000))
+        await connection.closed
+        // Each read of Node may bring 17 answers before one is too many.
+        expect(connection.received.split('HTTP/1.1 ').length).toBeLessThan(500)
+      }
+      expect((await fetch(`${url}/ping`)).status).toBe(200)
+    }
+  })
+})

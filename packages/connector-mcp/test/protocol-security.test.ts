@@ -271,3 +271,18 @@ describe('in somebody else’s server', () => {
     }
   })
 })
+
+test.each(['fastify', 'node', 'express'] as const)(
+  'requests ahead - on %s more than 16 that wait for answers close the connection, and others are served',
+  async (kind) => {
+    const host = await startHost({}, kind)
+    const connection = await RawConnection.open(host.port)
+    connection.socket.cork()
+    for (let n = 0; n < 1_000; n++) connection.post('/mcp', PING)
+    connection.socket.uncork()
+    await connection.closed
+    // Each read of Node may bring 17 answers before one is too many.
+    expect(connection.received.split('HTTP/1.1 ').length).toBeLessThan(500)
+    expect(rpc(await host.post(PING))).toMatchObject({ result: {} })
+  },
+)

@@ -369,15 +369,24 @@ describe('surface - limits', () => {
         exchange.answer('taken')
       }),
     )
-    const bodies = Array.from({ length: 80 }, (_, i) => String(10 + i))
-    const socket = connect(Number(new URL(url).port), '127.0.0.1')
-    onTestFinished(() => void socket.destroy())
-    await once(socket, 'connect')
-    let answers = ''
-    socket.on('data', (chunk) => (answers += String(chunk)))
-    socket.write(bodies.map((body) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n${body}`).join(''))
-    await expect.poll(() => answers.split('taken').length - 1).toBe(80)
-    expect(begun.map(({ body }) => body)).toEqual(bodies)
+    const sent = Array.from({ length: 5 }, (_, i) => Array.from({ length: 16 }, (_, n) => String(10 + 16 * i + n)))
+    const connections = await Promise.all(sent.map(() => RawConnection.open(url)))
+    const round = async (bodies: readonly (readonly string[])[]): Promise<void> => {
+      begun.length = 0
+      const requests = bodies.map((each) =>
+        each.map((body) => `POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n${body}`).join(''),
+      )
+      for (const [i, connection] of connections.entries()) connection.socket.write(requests[i] ?? '')
+      for (const [i, connection] of connections.entries()) {
+        for (const _ of bodies[i] ?? []) await connection.until('taken')
+      }
+    }
+    // The first requests find the connections in different ticks.
+    await round(sent.map(([first = '']) => [first]))
+    await round(sent)
+    for (const bodies of sent) {
+      expect(begun.map(({ body }) => body).filter((body) => bodies.includes(body))).toEqual(bodies)
+    }
     const perTurn = Map.groupBy(begun, (each) => each.turn)
     expect(Math.max(...Array.from(perTurn.values(), (requests) => requests.length))).toBeLessThanOrEqual(36)
   })

@@ -36,6 +36,7 @@ export const ATTACKS: readonly Attack[] = [
   agents.silentNameServer,
   limits.connections,
   limits.flood,
+  limits.requestsAhead,
   limits.limitRequests,
   limits.limitRate,
   bodies.limitBodies,

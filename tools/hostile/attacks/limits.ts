@@ -1,3 +1,6 @@
+import { Buffer } from 'node:buffer'
+import { setTimeout as delay } from 'node:timers/promises'
+
 import { KeepAliveConnection, postBytes } from '@signalbox/testkit/http-connection'
 import { toolCall } from '@signalbox/testkit/mcp-client'
 import { WebSocket } from 'ws'
@@ -294,6 +297,32 @@ export const flood: Attack = {
   about: 'one caller that sends queue messages over 64 connections at full speed',
   prepare: (scene) => async () => {
     await floodWith(scene, scene.attacker(), toolCall('queue_send', { channel: 'attack.flood', body: 'x' }), 64)
+  },
+}
+
+/** Requests ahead of their answers: one read of a connection brings up to 1,700 of them. */
+export const requestsAhead: Attack = {
+  name: 'requests-ahead',
+  about: '50 connections that send thousands of requests without waiting for answers, and connect again',
+  prepare(scene) {
+    const caller = scene.attacker()
+    const { host } = new URL(scene.http)
+    const ping = postBytes(`${scene.http}/mcp`, '{"jsonrpc":"2.0","id":1,"method":"ping"}', caller.identity.headers)
+    const ahead = [Buffer.from(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`), ping].map((request) =>
+      Buffer.concat(Array.from({ length: Math.ceil(262_144 / request.length) }, () => request)),
+    )
+    return async () => {
+      const begin = performance.now()
+      await during(scene.floodMs, 50, async (_index, worker) => {
+        const socket = await caller.socket()
+        socket?.resume().write(ahead[worker % 2] ?? '')
+        const left = Math.max(1, begin + scene.floodMs - performance.now())
+        const closed = socket && new Promise((resolve) => socket.once('close', () => resolve('closed')))
+        scene.tally.count(String(await Promise.race([closed ?? 'refused', delay(left, 'open')])))
+        socket?.destroy()
+      })
+      scene.tally.expect(scene.tally.countOf('closed') > 0, 'no connection was closed')
+    }
   },
 }
 

@@ -1,6 +1,8 @@
+import type { RequestListener } from 'node:http'
 import process from 'node:process'
 
 import { closeUnread } from '@signalbox/http-kit/fastify'
+import { exceedsPipeline } from '@signalbox/http-kit/internal'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import type { FastifyInstance, FastifyReply, FastifyServerOptions } from 'fastify'
 import Fastify from 'fastify'
@@ -63,7 +65,12 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     pluginTimeout: 0,
     // Without a custom server, Fastify would listen on a second address of localhost, which no
     // limit counts.
-    serverFactory: (handler) => tls?.createServer(timeouts, handler) ?? createServer(timeouts, handler),
+    serverFactory: (handler) => {
+      const serve: RequestListener = (request, response) => {
+        if (!exceedsPipeline(request, response)) handler(request, response)
+      }
+      return tls?.createServer(timeouts, serve) ?? createServer(timeouts, serve)
+    },
   })
   logBrokenRequests(app, options.log)
   addNotFound(app, options.console ? { ...FRONT_PAGE, browsersTo: '/console/' } : FRONT_PAGE)

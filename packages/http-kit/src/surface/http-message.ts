@@ -10,6 +10,9 @@ export interface HttpConnection {
   readonly encrypted?: boolean
   /** `true` if the connection serves no other request. A connection of Node can serve many. */
   readonly single?: boolean
+  readonly destroyed?: boolean
+  /** Closes the connection with all its requests. */
+  destroy?(): unknown
   once(event: 'close', listener: (hadError: boolean) => void): unknown
 }
 
