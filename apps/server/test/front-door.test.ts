@@ -331,7 +331,9 @@ function head(path: string, id: number): string {
   return `GET ${path}?n=${id} HTTP/1.1\r\nHost: localhost\r\n\r\n`
 }
 
-describe('front door - requests that do not wait for answers', () => {
+const JSON_CHUNKED = 'Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n'
+
+describe('front door - floods of one connection', () => {
   test('front door - a connection may send 16 requests ahead, and gets the answers in order', async () => {
     for (const { port } of [byDefault().http, byDefault().api]) {
       const connection = await RawConnection.open(port)
@@ -356,5 +358,23 @@ describe('front door - requests that do not wait for answers', () => {
       }
       expect((await fetch(`${url}/ping`)).status).toBe(200)
     }
+  })
+
+  test('front door - a body in too many small chunks is refused on any path, and others are served', async () => {
+    for (const { port, url } of [byDefault().http, byDefault().api]) {
+      for (const path of ['/mcp', '/ping', '/nothing', '/ce/queue/send', '/api/actions/create_channel']) {
+        const connection = await RawConnection.open(port)
+        await connection.write(
+          `POST ${path} HTTP/1.1\r\nHost: localhost\r\n${JSON_CHUNKED}\r\n${'1\r\n \r\n'.repeat(10_000)}`,
+        )
+        await connection.closed
+        expect(connection.received).toMatch(/^HTTP\/1\.1 4\d\d /)
+      }
+      expect((await fetch(`${url}/ping`)).status).toBe(200)
+    }
+    const connection = await RawConnection.open(byDefault().http.port)
+    await connection.write(`POST /mcp HTTP/1.1\r\nHost: localhost\r\n${JSON_CHUNKED}\r\n${'1\r\n \r\n'.repeat(300)}`)
+    await connection.closed
+    expect(connection.received).toContain('too many small chunks: at most 256, and one for each 128 bytes')
   })
 })

@@ -264,6 +264,29 @@ test.each(['pings', 'commands'])('MGMT-8 - a flood of %s ends the monitor', asyn
   expect(watch.frames.length).toBeLessThan(150)
 })
 
+test('MGMT-8 - frames that come at once are read one in a tick', async () => {
+  const { url } = await manage()
+  const socket = await rawMonitor(url, '')
+  let ticks = 0
+  const count = (): void => {
+    ticks++
+    counting = setImmediate(count)
+  }
+  let counting = setImmediate(count)
+  onTestFinished(() => clearImmediate(counting))
+  const taken = new Promise<number>((resolve) => {
+    let answered = 0
+    socket.on('data', (data: Buffer) => {
+      answered += data.length
+      if (answered >= 2 * 90) resolve(ticks)
+    })
+  })
+  const before = ticks
+  // Pings without a payload, masked; their answers have two bytes.
+  socket.write(Buffer.alloc(6 * 90, Buffer.from([0x89, 0x80, 1, 2, 3, 4])))
+  expect((await taken) - before).toBeGreaterThanOrEqual(90)
+})
+
 test('MGMT-7 - a thousand monitors see every message', async () => {
   const { url, broker, get } = await manage({ monitors: { pingMs: 60_000 } })
   const watches: MonitorClient[] = []

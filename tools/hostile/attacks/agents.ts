@@ -65,6 +65,38 @@ export const agentLoops: Attack = {
   },
 }
 
+const SMALL_CHUNKS = Buffer.alloc(262_144, '1\r\n \r\n')
+
+/** Agents that answer in chunks of one byte. */
+export const agentChunks: Attack = {
+  name: 'agent-chunks',
+  about: '30 calls of agents whose answers, JSON and event streams, come in chunks of one byte and never end',
+  async prepare(scene) {
+    const caller = scene.attacker()
+    const agent = scene.use(
+      await startAgent((request, response) => {
+        request.resume()
+        const type = request.url === '/rpc' ? 'application/json' : 'text/event-stream'
+        const { socket } = response
+        const send = (): void => {
+          for (let isTaken = socket?.writable; isTaken === true;) isTaken = socket?.write(SMALL_CHUNKS)
+        }
+        socket?.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\nTransfer-Encoding: chunked\r\n\r\n`)
+        socket?.on('drain', send)
+        send()
+      }),
+    )
+    await registered(caller, 'attack-chunks', agent.url)
+    await registered(caller, 'attack-chunked-events', agent.url.replace('/rpc', '/events'))
+    const stream = { ...SMALL, method: 'message/stream' }
+    return () =>
+      during(scene.scaled(10_000, 3_000), BOMB_CONNECTIONS, async (index) => {
+        if (index % 2 === 0) await scene.tally.of(caller.post('/a2a/attack-chunks', SMALL))
+        else await scene.tally.of(caller.post('/a2a/attack-chunked-events', stream, { accept: 'text/event-stream' }))
+      })
+  },
+}
+
 const REPLY = Buffer.from(`{"jsonrpc":"2.0","id":1,"result":"${'x'.repeat(10_000_000)}"}`)
 const GZIP = gzipSync(REPLY)
 const JSON_TYPE = { 'content-type': 'application/json' }

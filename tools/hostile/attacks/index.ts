@@ -10,6 +10,7 @@ import * as schemas from './schemas.ts'
 export const ATTACKS: readonly Attack[] = [
   agents.deepAgentReplies,
   agents.agentReplyBombs,
+  agents.agentChunks,
   readers.largeAnswers,
   readers.hugeAnswer,
   agents.largeCards,
@@ -37,6 +38,7 @@ export const ATTACKS: readonly Attack[] = [
   limits.connections,
   limits.flood,
   limits.requestsAhead,
+  limits.smallChunks,
   limits.limitRequests,
   limits.limitRate,
   bodies.limitBodies,

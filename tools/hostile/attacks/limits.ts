@@ -300,31 +300,56 @@ export const flood: Attack = {
   },
 }
 
-/** Requests ahead of their answers: one read of a connection brings up to 1,700 of them. */
-export const requestsAhead: Attack = {
-  name: 'requests-ahead',
-  about: '50 connections that send thousands of requests without waiting for answers, and connect again',
-  prepare(scene) {
-    const caller = scene.attacker()
-    const { host } = new URL(scene.http)
-    const ping = postBytes(`${scene.http}/mcp`, '{"jsonrpc":"2.0","id":1,"method":"ping"}', caller.identity.headers)
-    const ahead = [Buffer.from(`GET /health HTTP/1.1\r\nHost: ${host}\r\n\r\n`), ping].map((request) =>
-      Buffer.concat(Array.from({ length: Math.ceil(262_144 / request.length) }, () => request)),
-    )
-    return async () => {
-      const begin = performance.now()
-      await during(scene.floodMs, 50, async (_index, worker) => {
-        const socket = await caller.socket()
-        socket?.resume().write(ahead[worker % 2] ?? '')
-        const left = Math.max(1, begin + scene.floodMs - performance.now())
-        const closed = socket && new Promise((resolve) => socket.once('close', () => resolve('closed')))
-        scene.tally.count(String(await Promise.race([closed ?? 'refused', delay(left, 'open')])))
-        socket?.destroy()
-      })
-      scene.tally.expect(scene.tally.countOf('closed') > 0, 'no connection was closed')
-    }
-  },
+/** Connections that fill each read of the server with as much work as possible: it is parsed in one tick. */
+function connectionFlood(
+  name: string,
+  about: string,
+  bytes: (scene: Scene, caller: Caller) => readonly Buffer[],
+): Attack {
+  return {
+    name,
+    about: `50 connections that send ${about}, and connect again`,
+    prepare(scene) {
+      const caller = scene.attacker()
+      const floods = bytes(scene, caller)
+      return async () => {
+        const begin = performance.now()
+        await during(scene.floodMs, 50, async (_index, worker) => {
+          const socket = await caller.socket()
+          socket?.resume().write(floods[worker % floods.length] ?? '')
+          const left = Math.max(1, begin + scene.floodMs - performance.now())
+          const closed = socket && new Promise((resolve) => socket.once('close', () => resolve('closed')))
+          scene.tally.count(String(await Promise.race([closed ?? 'refused', delay(left, 'open')])))
+          socket?.destroy()
+        })
+        scene.tally.expect(scene.tally.countOf('closed') > 0, 'no connection was closed')
+      }
+    },
+  }
 }
+
+const FLOOD_BYTES = 262_144
+
+function repeated(part: Uint8Array): Buffer {
+  return Buffer.alloc(FLOOD_BYTES, part)
+}
+
+export const requestsAhead = connectionFlood(
+  'requests-ahead',
+  'thousands of requests without waiting for answers',
+  (scene, caller) => [
+    repeated(Buffer.from(`GET /health HTTP/1.1\r\nHost: ${new URL(scene.http).host}\r\n\r\n`)),
+    repeated(postBytes(`${scene.http}/mcp`, '{"jsonrpc":"2.0","id":1,"method":"ping"}', caller.identity.headers)),
+  ],
+)
+
+export const smallChunks = connectionFlood('small-chunks', 'bodies in chunks of one byte', (scene, caller) => {
+  const chunked = { ...caller.identity.headers, 'Transfer-Encoding': 'chunked' }
+  return ['/mcp', '/ce/queue/send', '/nothing'].map((path) => {
+    const [head = ''] = String(postBytes(`${scene.http}${path}`, '', chunked)).split('Content-Length')
+    return Buffer.concat([Buffer.from(`${head}\r\n`), repeated(Buffer.from('1\r\n \r\n'))])
+  })
+})
 
 /** A flood of a few seconds makes a few entries for each caller, action and minute. */
 const MOST_ENTRIES = 50

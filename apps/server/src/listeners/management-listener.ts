@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import process from 'node:process'
 
 import { closeUnread } from '@signalbox/http-kit/fastify'
-import { exceedsPipeline } from '@signalbox/http-kit/internal'
+import { isFlood } from '@signalbox/http-kit/internal'
 import type { ManagementApi } from '@signalbox/management-api/fastify'
 import type { FastifyInstance, FastifyReply, FastifyServerOptions } from 'fastify'
 import Fastify from 'fastify'
@@ -67,7 +67,7 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     // limit counts.
     serverFactory: (handler) => {
       const serve: RequestListener = (request, response) => {
-        if (!exceedsPipeline(request, response)) handler(request, response)
+        if (!isFlood(request, response)) handler(request, response)
       }
       return tls?.createServer(timeouts, serve) ?? createServer(timeouts, serve)
     },

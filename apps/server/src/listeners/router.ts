@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
 import type { NodeHandler } from '@signalbox/http-kit'
-import { exceedsPipeline } from '@signalbox/http-kit/internal'
+import { isFlood } from '@signalbox/http-kit/internal'
 
 import type { Health } from '../health/health.ts'
 import type { Answer } from '../http/answers.ts'
@@ -80,7 +80,7 @@ export class Router {
 
   /** Answers a request. */
   readonly listener: RequestListener = (request, response) => {
-    if (exceedsPipeline(request, response)) return
+    if (isFlood(request, response)) return
     const { method, url = '/' } = request
     const target = targetOf(url)
     if (target === undefined) {

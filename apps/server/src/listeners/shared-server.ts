@@ -113,5 +113,6 @@ function refuseBroken(error: NodeJS.ErrnoException, socket: Duplex): void {
 
 const BROKEN: Readonly<Record<string, readonly [status: number, message: string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'Client Timeout'],
+  ERR_SMALL_CHUNKS: [400, 'The body has too many small chunks: at most 256, and one for each 128 bytes'],
   HPE_HEADER_OVERFLOW: [431, 'Exceeded maximum allowed HTTP header size'],
 }

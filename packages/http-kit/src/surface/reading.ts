@@ -7,6 +7,9 @@ import { fairTurns } from './fair-turns.ts'
 /** The bytes of a body that are read at once. */
 const PART_BYTES = 524_288
 
+/** A chunk of a byte takes as long as some hundred bytes of a large one. */
+const LEAST_BYTES = 256
+
 /** The source of a body. */
 interface Pausable {
   pause(): unknown
@@ -25,7 +28,7 @@ export class ReadingTurns {
 
   /** Records bytes that were read. After a part, pauses the source until it is the account's turn. */
   read(bytes: number, source: Pausable): void {
-    this.#left -= bytes
+    this.#left -= Math.max(bytes, LEAST_BYTES)
     if (this.#left > 0) return
     this.#left = PART_BYTES
     source.pause()

@@ -4,7 +4,7 @@ import type { Tracing } from '@signalbox/broker-core'
 import { OrderedSet, tickWork } from '@signalbox/broker-core/internal'
 
 import { RefusedError } from '../errors.ts'
-import { exceedsPipeline } from '../admission/pipelining.ts'
+import { isFlood } from '../admission/connection-floods.ts'
 import type { Refusal } from '../admission/refusal.ts'
 import type { HeldBytes } from '../admission/request-hold.ts'
 import { readBody } from './body.ts'
@@ -116,7 +116,7 @@ export class Surface {
    * @param found The route; the methods of the path if it has no route for the request's; `undefined` for an unknown path
    */
   serve<E extends HttpExchange, Input>(exchange: E, found: Route<E, Input> | readonly string[] | undefined): void {
-    if (exceedsPipeline(exchange.request, exchange.response)) return
+    if (isFlood(exchange.request, exchange.response)) return
     fairTurns.giveWay()
     if (this.#options.tracing !== undefined) exchange.tracing = this.#options.tracing
     if (this.settlements.size > 0) this.settlements.nextRequest(exchange.request.socket)

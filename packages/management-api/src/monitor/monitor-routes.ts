@@ -112,6 +112,8 @@ class Upgrades {
       handleProtocols: selectSubprotocol,
       // The monitor limits the bytes that wait for its reader, including answers to pings.
       autoPong: false,
+      // One frame in a tick: a read of 64 KiB may have 10,000.
+      allowSynchronousEvents: false,
     })
     server.on('wsClientError', (error, _socket, request) => this.#refusals.get(request)?.(error))
     return (this.#server = server)

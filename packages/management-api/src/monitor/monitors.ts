@@ -90,8 +90,9 @@ export class Monitors {
     const monitor = new Monitor(socket, stream, { filter, roomBytes, expiresAt, wake: () => this.#wake() })
     this.#monitors.add(monitor)
     socket.once('close', () => this.#remove(monitor))
-    // The loop reads what has arrived before an immediate: an answer may wait there while the server was busy.
-    this.#pings ??= setInterval(() => setImmediate(() => this.#pingAll()), this.#pingMs).unref()
+    // An answer may wait while the server was busy: the loop reads it before an immediate, and it is handled in one.
+    const afterAnswers = (): unknown => setImmediate(() => setImmediate(() => this.#pingAll()))
+    this.#pings ??= setInterval(afterAnswers, this.#pingMs).unref()
     this.#observe()
     if (this.#closing !== undefined) monitor.end('shutdown')
   }

@@ -1,0 +1,116 @@
+import { once } from 'node:events'
+import type { RequestListener } from 'node:http'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+import { RawConnection } from '@signalbox/testkit/raw-connection'
+import { expect, onTestFinished, test } from 'vitest'
+
+import { isFlood } from '../src/internal.ts'
+
+const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'
+
+/** A server with this listener, until the test ends. Returns its port. */
+async function listening(listener: RequestListener): Promise<number> {
+  const server = createServer(listener).listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  return (server.address() as AddressInfo).port
+}
+
+/** A server that answers all requests that are no flood, and counts those that Node gave it. */
+async function counting(): Promise<{ port: number; requests: () => number }> {
+  let requests = 0
+  const port = await listening((request, response) => {
+    requests++
+    // Twice, as by a server and by a connector in it.
+    if (!isFlood(request, response) && !isFlood(request, response)) response.end('served')
+  })
+  return { port, requests: () => requests }
+}
+
+test('requests ahead - the first one that is too many closes the connection, and Node parses no more of them', async () => {
+  const { port, requests } = await counting()
+  const connection = await RawConnection.open(port)
+  await connection.write(REQUEST.repeat(1_000))
+  await connection.closed
+  expect(requests()).toBe(18)
+
+  const next = await RawConnection.open(port)
+  await next.write(REQUEST)
+  expect(await next.answer()).toMatchObject({ status: 200, text: 'served' })
+})
+
+test('requests ahead - answered ones do not count', async () => {
+  const { port, requests } = await counting()
+  const connection = await RawConnection.open(port)
+  for (let round = 0; round < 3; round++) {
+    await connection.write(REQUEST.repeat(17))
+    for (let n = 0; n < 17; n++) expect((await connection.answer()).status).toBe(200)
+  }
+  expect(requests()).toBe(51)
+})
+
+/** A server that answers with the number of bytes of the body, and counts the chunks that Node gave it. */
+async function measuring(): Promise<{ port: number; chunks: () => number }> {
+  let chunks = 0
+  const port = await listening((request, response) => {
+    if (isFlood(request, response) || isFlood(request, response)) return
+    let bytes = 0
+    request.on('data', (chunk: Buffer) => {
+      chunks++
+      bytes += chunk.byteLength
+    })
+    request.on('end', () => response.end(String(bytes)))
+  })
+  return { port, chunks: () => chunks }
+}
+
+const CHUNKED = 'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n'
+
+function chunk(bytes: number): string {
+  return `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`
+}
+
+test('small chunks - 256 of a byte are allowed, and any number of 128', async () => {
+  const { port } = await measuring()
+  const connection = await RawConnection.open(port)
+  await connection.write(`${CHUNKED}${chunk(1).repeat(256)}0\r\n\r\n`)
+  expect((await connection.answer()).text).toBe('256')
+  await connection.write(`${CHUNKED}${chunk(128).repeat(5_000)}0\r\n\r\n`)
+  expect((await connection.answer()).text).toBe('640000')
+})
+
+test('small chunks - more are answered with 400, the connection is closed, and its parser serves the next one', async () => {
+  const { port, chunks } = await measuring()
+  for (let round = 0; round < 3; round++) {
+    const connection = await RawConnection.open(port)
+    await connection.write(`${CHUNKED}${chunk(1).repeat(10_000)}`)
+    await connection.closed
+    expect(connection.received).toMatch(/^HTTP\/1\.1 400 /)
+  }
+  expect(chunks()).toBeLessThan(800)
+
+  const next = await RawConnection.open(port)
+  await next.write(`${CHUNKED}${chunk(7)}0\r\n\r\n`)
+  expect((await next.answer()).text).toBe('7')
+})
+
+test('small chunks - after an early answer the rest of a body is skipped, and the next body is read', async () => {
+  let chunks = 0
+  const port = await listening((request, response) => {
+    if (isFlood(request, response)) return
+    if (request.url === '/early') response.end('early')
+    request.on('data', () => chunks++)
+    request.on('end', () => response.end('read'))
+  })
+  const connection = await RawConnection.open(port)
+  for (let round = 0; round < 12; round++) {
+    chunks = 0
+    await connection.write(`${CHUNKED.replace('/', '/early')}${chunk(1)}`)
+    expect((await connection.answer()).text).toBe('early')
+    await connection.write(`${chunk(1).repeat(10_000)}0\r\n\r\n${CHUNKED}${chunk(300)}0\r\n\r\n`)
+    expect((await connection.answer()).text).toBe('read')
+    expect(chunks).toBeLessThan(5)
+  }
+})
