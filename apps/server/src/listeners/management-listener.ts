@@ -13,6 +13,7 @@ import { frontPageAnswer, NOT_FOUND, PROBES, textAnswer } from '../http/answers.
 import { brokenRequestLog } from '../http/request-log.ts'
 import type { Logger } from '../logging/logger.ts'
 import type { Tls } from '../security/tls.ts'
+import { refuseBroken } from './shared-server.ts'
 
 // An import of node:http in an ES module also loads the HTTP client of `fetch`, 40 ms of a start.
 const { createServer } = process.getBuiltinModule('node:http')
@@ -58,6 +59,7 @@ export function createManagementListener(options: ManagementListenerOptions): Fa
     schemaController: NO_SCHEMAS,
     logger: false,
     frameworkErrors: (_error, _request, reply) => void sendReply(reply, NOT_FOUND),
+    clientErrorHandler: refuseBroken,
     bodyLimit: options.maxBodyBytes,
     forceCloseConnections: 'idle',
     // Fastify's limit of 10 s for a hook would end a shutdown that waits for calls in flight;

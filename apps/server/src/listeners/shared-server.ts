@@ -98,7 +98,7 @@ export class SharedServer {
 }
 
 /** Answers what is no request of HTTP, or was not sent in time, and closes the connection. */
-function refuseBroken(error: NodeJS.ErrnoException, socket: Duplex): void {
+export function refuseBroken(error: NodeJS.ErrnoException, socket: Duplex): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const [status, message] = BROKEN[error.code ?? ''] ?? [400, 'Client Error']
   const name = STATUS_CODES[status]
