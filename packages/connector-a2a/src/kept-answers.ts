@@ -65,6 +65,7 @@ export class KeptAnswers {
   }
 
   async close(): Promise<void> {
+    this.calls?.close()
     await this.inboxes?.close()
   }
 }

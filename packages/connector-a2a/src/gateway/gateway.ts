@@ -252,9 +252,13 @@ export class Gateway {
     }
   }
 
-  /** Ends the open streams with a terminal event, and waits up to `graceMs` for the calls of operators to finish. */
+  /**
+   * Ends the open streams with a terminal event, and the calls whose requests wait in inboxes. Waits up to `graceMs`
+   * for the calls of operators to finish.
+   */
   async close(graceMs: number): Promise<void> {
     this.#streams.close()
+    this.#options.logged?.drain()
     await this.#operatorCalls.idleWithin(graceMs)
   }
 

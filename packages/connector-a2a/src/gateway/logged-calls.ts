@@ -80,6 +80,8 @@ const CURSOR_HEADER = 'last-event-id'
 export class LoggedCalls {
   readonly #parts: LoggedCallsParts
   readonly #limits: ResolvedStreamLimits
+  readonly #draining = new AbortController()
+  readonly #closed = new AbortController()
 
   constructor(parts: LoggedCallsParts) {
     this.#parts = parts
@@ -185,6 +187,17 @@ export class LoggedCalls {
     })
   }
 
+  /** Ends the calls that wait for a lessee: their requests stay parked. */
+  drain(): void {
+    this.#draining.abort(stopping())
+  }
+
+  /** Ends the calls that wait for an answer. */
+  close(): void {
+    this.drain()
+    this.#closed.abort(stopping())
+  }
+
   #resume(run: string, { agentId, request }: LoggedCall): void {
     this.#parts.requests.resume(agentId, run, request.caller).catch((error: unknown) => {
       // Readers try again.
@@ -228,7 +241,7 @@ export class LoggedCalls {
       }
     } catch (error) {
       // The request stays parked: its caller can read the task later.
-      if (parked === undefined || !isBrokerError(error, 'REQUEST_TIMEOUT')) throw error
+      if (parked === undefined || !isBrokerError(error) || folded.task === undefined) throw error
     }
     const version = versionOf(call)
     const { error, result } = folded
@@ -244,13 +257,14 @@ export class LoggedCalls {
 
   /**
    * Returns the chunks of a run, also those that are still to be written.
-   * @throws BrokerError REQUEST_TIMEOUT
+   * @throws BrokerError REQUEST_TIMEOUT, ENGINE_UNAVAILABLE
    */
   async *#chunks(run: string, { agentId, request }: LoggedCall, isParked: boolean): AsyncGenerator<RunChunk> {
     const { caller, signal } = request
     const { account = `client:${caller.clientId}`, clientId } = caller
     const late = AbortSignal.timeout(Math.ceil(this.#parts.requests.timeoutMs(request.timeoutMs)))
-    const ends = signal === undefined ? late : AbortSignal.any([signal, late])
+    const { signal: over } = isParked ? this.#draining : this.#closed
+    const ends = AbortSignal.any(signal === undefined ? [over, late] : [over, late, signal])
     // A lessee writes a run that is parked.
     const isLeft = !isParked && this.#parts.isLeft(run)
     const parts = { ...this.#parts, silenceMs: this.#limits.silenceMs }
@@ -283,6 +297,10 @@ export class LoggedCalls {
     const method = call.operation === 'stream' ? METHODS.stream : METHODS.send
     return wire === undefined || to === undefined || wire === to ? reply : translateReply(reply, method, wire, to)
   }
+}
+
+function stopping(): BrokerError {
+  return new BrokerError('ENGINE_UNAVAILABLE', 'the server is shutting down; try again')
 }
 
 const NO_RESULT = 'the request ran, and its events have no answer for this call; repeat it as a stream'

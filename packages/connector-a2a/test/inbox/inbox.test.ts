@@ -139,6 +139,17 @@ describe('agents that fetch their requests', () => {
     }
   })
 
+  test('inbox - a shutdown answers blocking sends with their tasks as they are', async () => {
+    const pull = await openPull({}, { timeouts: { defaultTimeoutMs: 600_000, maxTimeoutMs: 600_000 } })
+    const { host } = pull
+    const leased = lease(pull)
+    const answer = host.post(PULL, send('hello', 'm1'), V10)
+    const { taskId } = await leased
+    await host.connector.close(60_000)
+    const { result } = rpc(await answer)
+    expect(result.task).toMatchObject({ id: taskId, status: { state: 'TASK_STATE_SUBMITTED' } })
+  })
+
   test('inbox - a stream begins with the parked task, and has the events of the lessee as they are written', async () => {
     const pull = await openPull()
     const { host, inbox, card } = pull
