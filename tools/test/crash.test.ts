@@ -28,7 +28,7 @@ test(
   'crash - kill -9 around durable agents loses no request, and shows no event twice',
   { timeout: 120_000 },
   async () => {
-    const report = await agentCrash({ engines: ['embedded'], seed: 7, rounds: 3, maxLifeMs: 400, log: () => {} })
+    const report = await agentCrash({ engines: ['embedded'], seed: 7, rounds: 2, maxLifeMs: 400, log: () => {} })
     expect(report.violations.examples, agentSummary(7, report)).toEqual([])
     expect(report.figures[0]?.[1].ends.get('TASK_STATE_COMPLETED')).toBeGreaterThan(0)
   },

@@ -7,12 +7,12 @@ import { rotateCertificates, rotateKeys, rotationProblems } from '../load/rotati
 import { webhookSoak } from '../load/webhooks.ts'
 
 /** Rotations are checked under load, and not how much of it a server bears: other tests use the processors too. */
-const CLIENTS = { clients: 16, pauseMs: 10 }
+const CLIENTS = { clients: 8, pauseMs: 20 }
 
 test('soak - long polls and senders at once lose and double nothing', { timeout: 90_000 }, async () => {
   const report = await soak({
     warmUpSeconds: 0,
-    seconds: 2,
+    seconds: 1,
     polls: 40,
     senders: 8,
     queues: 5,
@@ -35,15 +35,15 @@ test('soak - webhook subscriptions lose nothing while other endpoints fail', { t
 test('soak - groups keep their order through kills, and small groups do not wait', { timeout: 180_000 }, async () => {
   const report = await groupOrder({
     engine: 'embedded',
-    messages: 2_000,
-    groups: 200,
+    messages: 1_000,
+    groups: 100,
     seconds: 2,
     seed: 1,
     log: () => {},
   })
   expect(report.lost).toBe(0)
   for (const figure of ['kills', 'nacked', 'lapsed', 'redriven'] as const) expect(report[figure]).toBeGreaterThan(0)
-  const { receiveMs, peakMib, idleMib } = await measureOrder({ messages: 3_000, groups: 1_500 })
+  const { receiveMs, peakMib, idleMib } = await measureOrder({ messages: 1_500, groups: 750 })
   expect(receiveMs.length).toBeGreaterThan(0)
   expect(peakMib - idleMib).toBeLessThan(64)
   const { waits } = await measureFair({ messages: 2_000, groups: 100 })

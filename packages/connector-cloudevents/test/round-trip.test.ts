@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { CloudEvent, HTTP } from 'cloudevents'
 import * as fc from 'fast-check'
+import { anyCharacter } from '@signalbox/testkit/any-character'
 import { cases } from '@signalbox/testkit/property-cases'
 import { expect, test } from 'vitest'
 
@@ -66,7 +67,7 @@ const name = fc
   )
 /** What CloudEvents strings may hold. */
 const text = fc
-  .string({ unit: 'binary', maxLength: 24 })
+  .string({ unit: anyCharacter, maxLength: 24 })
   // oxlint-disable-next-line no-control-regex -- what the type system forbids
   .filter((value) => !/[\u0000-\u001f\u007f-\u009f\ufdd0-\ufdef\p{Noncharacter_Code_Point}]/u.test(value))
 const extension = fc.oneof(
@@ -90,7 +91,7 @@ const data = fc.oneof(
   jsonData.map((json) => ({ attribute: {}, member: `,"data":${json}` })),
   jsonData.map((json) => ({ attribute: { datacontenttype: 'application/json' }, member: `,"data":${json}` })),
   fc
-    .string({ unit: 'binary' })
+    .string({ unit: anyCharacter })
     .map((value) => ({ attribute: { datacontenttype: 'text/plain' }, member: `,"data":${JSON.stringify(value)}` })),
   fc
     .tuple(fc.uint8Array(), fc.constantFrom(undefined, 'application/json', 'image/png', 'text/plain'))

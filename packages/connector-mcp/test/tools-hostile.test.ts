@@ -1,5 +1,6 @@
 import { JsonRpcError } from '@signalbox/http-kit'
 import * as fc from 'fast-check'
+import { anyCharacter } from '@signalbox/testkit/any-character'
 import { TOOL_NAMES } from '@signalbox/testkit/mcp-tools'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -37,7 +38,7 @@ const NUMBERS = [0, -1, -0, 1.5, 1e12, 1e300, 2 ** 53, -(2 ** 53), null]
 
 const anything = fc.oneof(
   fc.constantFrom<unknown>(...FITTING, ...NASTY, ...NUMBERS),
-  fc.string({ unit: 'binary', maxLength: 50 }),
+  fc.string({ unit: anyCharacter, maxLength: 50 }),
   fc.jsonValue({ maxDepth: 3 }),
 )
 

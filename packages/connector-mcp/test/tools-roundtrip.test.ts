@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { anyCharacter } from '@signalbox/testkit/any-character'
 import { cases } from '@signalbox/testkit/property-cases'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 
@@ -14,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => bench[Symbol.asyncDispose]())
 
 /** Any text that JSON and UTF-8 can both carry: control characters, NUL, BOM, every plane. */
-const text = fc.string({ unit: 'binary', maxLength: 200 })
+const text = fc.string({ unit: anyCharacter, maxLength: 200 })
 const message = fc.record({
   body: fc.oneof(text, fc.json()),
   metadata: text,

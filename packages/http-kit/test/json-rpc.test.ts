@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import v8 from 'node:v8'
 
 import * as fc from 'fast-check'
+import { anyCharacter } from '@signalbox/testkit/any-character'
 import { cases } from '@signalbox/testkit/property-cases'
 import { describe, expect, test } from 'vitest'
 
@@ -323,10 +324,10 @@ describe('text', () => {
       fc.property(
         fc.oneof(
           fc.bigInt().map(String),
-          fc.string({ unit: 'binary' }).map((text) => JSON.stringify(text)),
+          fc.string({ unit: anyCharacter }).map((text) => JSON.stringify(text)),
         ),
-        fc.string({ unit: 'binary', minLength: 1 }).filter((method) => method.isWellFormed()),
-        fc.dictionary(fc.string({ unit: 'binary' }), fc.jsonValue({ maxDepth: 4 })),
+        fc.string({ unit: anyCharacter, minLength: 1 }).filter((method) => method.isWellFormed()),
+        fc.dictionary(fc.string({ unit: anyCharacter }), fc.jsonValue({ maxDepth: 4 })),
         fc.array(blank, { minLength: 6, maxLength: 6 }),
         (id, method, params, blanks) => {
           const [a = '', b = '', c = '', d = '', e = '', f = ''] = blanks
