@@ -53,6 +53,12 @@ const SHARED: Sharing = {
 }
 
 /**
+ * Workers that run many files, after all others. A worker loads and compiles the modules once, so that more of them cost more
+ * CPU time: with three on each processor a fifth, and no run ended earlier.
+ */
+const WORKERS = { isolate: false, maxWorkers: availableParallelism() * 2, sequence: { groupOrder: 1 } }
+
+/**
  * A project for each package, with the files whose names end so. The files that share workers are one project, `shared`: a
  * worker runs files of one project only.
  */
@@ -76,7 +82,7 @@ export function packageProjects(
       : [{ extends: true, test: { name: `${name}, alone`, root, include: alone } } as const]
   })
   if (together.length === 0) return projects
-  return [...projects, { extends: true, test: { name: shared, include: together, exclude: apart, isolate: false } }]
+  return [...projects, { extends: true, test: { name: shared, include: together, exclude: apart, ...WORKERS } }]
 }
 
 function onNewest(): TestProjectInlineConfiguration[] {
@@ -88,7 +94,8 @@ function onNewest(): TestProjectInlineConfiguration[] {
         name: '@signalbox/engine-nats, newest nats-server',
         root: 'packages/engine-nats',
         include: ['test/{contract,server-features,cluster,receivers}.test.ts'],
-        isolate: false,
+        ...WORKERS,
+        sequence: { groupOrder: 2 },
         env: { NATS_SERVER_BINARY: newest },
       },
     },
@@ -108,7 +115,7 @@ export function tier(suffix: string, options: ViteUserConfig['test'] = {}): Vite
     test: {
       projects: packageProjects(suffix),
       pool: 'forks',
-      // Most tests wait for something: timers, disks, processes.
+      // Most files with a process of their own wait for something: timers, disks, other processes.
       maxWorkers: availableParallelism() * 3,
       execArgv: [`--conditions=${conditions[0]}`],
       // On a busy machine everything takes ten times as long, and a second is not long.

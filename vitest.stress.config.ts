@@ -16,6 +16,7 @@ const OPTIONS: Readonly<Record<string, TestProjectInlineConfiguration['test']>> 
     globalSetup: `${import.meta.dirname}/packages/console/test/share-chromium.ts`,
     fileParallelism: true,
     maxWorkers: 3,
+    sequence: { groupOrder: 0 },
     // Pages and the servers of three files share the processors.
     expect: { poll: { timeout: 60_000 } },
   },

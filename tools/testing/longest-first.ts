@@ -29,7 +29,8 @@ const SECONDS: Readonly<Record<string, number>> = {
   'tools/test/readme.test.ts': 17,
   'apps/server/test/cluster-crash.test.ts': 16,
   'apps/server/test/lifecycle.test.ts': 16,
-  'tools/test/crash.test.ts': 15,
+  'tools/test/crash.test.ts': 23,
+  'apps/server/test/demo.test.ts': 16,
   'tools/test/fuzz.test.ts': 15,
   'packages/management-api/test/monitor.test.ts': 14,
   'apps/server/test/queue-metrics.test.ts': 13,
@@ -48,21 +49,16 @@ const SECONDS: Readonly<Record<string, number>> = {
   'apps/server/test/browser.test.ts': 11,
 }
 
-/**
- * Starts the longest files first, so that none runs alone at the end. Files that share workers come last: a worker is kept only
- * for the next file of its project.
- */
+/** Starts the longest files of each group first, so that none runs alone at the end. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files)
-    const projects = [...new Set(sorted.filter(isShared).map(({ project }) => project.name))]
-    const place = (file: TestSpecification): number => (isShared(file) ? projects.indexOf(file.project.name) : -1)
-    return sorted.toSorted((a, b) => place(a) - place(b) || seconds(b) - seconds(a))
+    return sorted.toSorted((a, b) => group(a) - group(b) || seconds(b) - seconds(a))
   }
 }
 
-function isShared({ project }: TestSpecification): boolean {
-  return !project.config.isolate
+function group({ project }: TestSpecification): number {
+  return project.config.sequence.groupOrder
 }
 
 function seconds(file: TestSpecification): number {
