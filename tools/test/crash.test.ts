@@ -10,7 +10,7 @@ test('crash - kill -9 under mixed load breaks no promise', { timeout: 120_000 },
   const report = await crash({
     seed: 20_260,
     rounds: 2,
-    coreRounds: 2,
+    coreRounds: 3,
     maxLifeMs: 600,
     // Other tests share the processors.
     settlingMs: 750,

@@ -62,6 +62,31 @@ describe.skipIf(NATS_SERVER === undefined)('groups', () => {
     expect(await node.settingProblem(entryOf())).toBeUndefined()
   })
 
+  test('groups - a message that is on its way to a node is not received after a purge', PATIENT, async () => {
+    const engine = await openNode(await startServer())
+    setGroups(engine, 'q', ORDERED)
+    await engine.channels.create('queues', 'q')
+    const grouped = (group: string, body: string) => engine.queues.send('q', queued(body, { tags: { group } }))
+    const purgedButReceived: string[] = []
+    for (let n = 0; n < 40; n++) {
+      await grouped('a', `leased ${n}`)
+      const [head] = await engine.queues.receive('q', RECEIVE)
+      // The request for the head is over; those of the other groups wait.
+      const message = `purged ${n}`
+      await Promise.all([grouped('b', message), engine.queues.purge('q')])
+      const kept = await engine.queues.peek('q', { maxMessages: 10 })
+      await grouped('b', `next ${n}`)
+      const received = [head, ...(await engine.queues.receive('q', RECEIVE))]
+      for (const delivery of received) if (delivery) await engine.queues.ack([delivery.receipt], RECEIVE.clientId)
+      const isKept = kept.some((one) => text(one) === message)
+      if (!isKept && received.some((delivery) => delivery && text(delivery.message) === message)) {
+        purgedButReceived.push(message)
+      }
+      await engine.queues.purge('q')
+    }
+    expect(purgedButReceived).toEqual([])
+  })
+
   test('groups - another node settles a lease of a group after the first node has stopped', async () => {
     const server = await startServer()
     const first = await openNode(server)

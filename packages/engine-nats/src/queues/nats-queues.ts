@@ -72,9 +72,7 @@ export class NatsQueues implements QueueEngine {
     this.#claims = new LeaseClaims(parts)
     this.#settler = new ReceiptSettler(parts, this.#leases, this.#keeper, receipts, this.#disposal, this.#claims)
     this.#reader = new QueueReader(parts, this.gauges, this.#disposal)
-    this.#purge = new Purge(parts, this.#leases, this.gauges, async (incarnation) =>
-      this.#queues.get(incarnation)?.beforePurge(),
-    )
+    this.#purge = new Purge(parts, this.#leases, this.gauges, (incarnation) => this.#queues.get(incarnation))
   }
 
   static async open(parts: Parts): Promise<NatsQueues> {
@@ -333,13 +331,13 @@ class Purge {
   readonly #parts: Parts
   readonly #leases: Leases
   readonly #gauges: QueueGauges
-  readonly #returnStash: (incarnation: string) => Promise<void>
+  readonly #queueOf: (incarnation: string) => Queue | undefined
 
-  constructor(parts: Parts, leases: Leases, gauges: QueueGauges, returnStash: (incarnation: string) => Promise<void>) {
+  constructor(parts: Parts, leases: Leases, gauges: QueueGauges, queueOf: (incarnation: string) => Queue | undefined) {
     this.#parts = parts
     this.#leases = leases
     this.#gauges = gauges
-    this.#returnStash = returnStash
+    this.#queueOf = queueOf
   }
 
   /** Answers other nodes with the leases of this node. */
@@ -352,7 +350,7 @@ class Purge {
     const incarnation = message.string()
     this.#gauges.noRetries(incarnation)
     try {
-      await this.#returnStash(incarnation)
+      await this.#queueOf(incarnation)?.beforePurge()
     } catch (error) {
       // The servers deliver the remaining messages again.
       reportFailure(this.#parts.settings.onProblem, 'returning messages without a receiver', error)
@@ -366,10 +364,13 @@ class Purge {
     this.#gauges.noRetries(channel.incarnation)
     await this.#gauges.sweep(channel)
     const leased = new Set(await this.#leasedAnywhere(channel))
-    if (leased.size === 0) {
-      return (await connection.call(() => connection.manager.streams.purge(channel.stream))).purged
-    }
-    return this.#removeAllBut(channel, leased)
+    const { lastSequence } = await this.#gauges.read(channel)
+    const removed =
+      leased.size === 0
+        ? (await connection.call(() => connection.manager.streams.purge(channel.stream))).purged
+        : await this.#removeAllBut(channel, leased, lastSequence)
+    this.#queueOf(channel.incarnation)?.purged(lastSequence, leased)
+    return removed
   }
 
   /** @throws BrokerError ENGINE_UNAVAILABLE when a node does not answer */
@@ -389,9 +390,8 @@ class Purge {
    * Removes single messages: a purge up to a sequence makes server 2.9 forget the deliveries after it. The newest are first:
    * otherwise, when the head of a group is removed, the servers deliver the next one to a request that waits.
    */
-  async #removeAllBut(channel: StoredChannel, leased: ReadonlySet<number>): Promise<number> {
+  async #removeAllBut(channel: StoredChannel, leased: ReadonlySet<number>, lastSequence: number): Promise<number> {
     const { messages, subjects } = this.#parts
-    const { lastSequence } = await this.#gauges.read(channel)
     const found: number[] = []
     const all = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, all, 1, lastSequence, PARALLEL, ({ sequence }) => {

@@ -40,6 +40,8 @@ export class Queue {
   readonly #line: WaitingLine
   readonly #partitions: PartitionPulls
   readonly #closing = new AbortController()
+  #purgedUpTo = 0
+  #keptByPurge: ReadonlySet<number> = new Set()
 
   constructor(parts: Parts, channel: StoredChannel, keeper: LeaseKeeper, disposal: Disposal) {
     this.#parts = parts
@@ -231,8 +233,9 @@ export class Queue {
     return granted
   }
 
-  /** Expires a delivery whose time ended since it arrived. */
+  /** Returns true for a delivery that no receiver gets: it expired or was purged since it left the servers. */
   #isOver(delivery: Delivery): boolean {
+    if (delivery.sequence <= this.#purgedUpTo && !this.#keptByPurge.has(delivery.sequence)) return true
     if (!hasExpired(this.#parts, delivery)) return false
     this.#disposal.background(this.#disposal.expire(delivery))
     return true
@@ -249,6 +252,12 @@ export class Queue {
   async beforePurge(): Promise<void> {
     if (this.#groups()) this.#line.takeStash()
     else await this.returnStash()
+  }
+
+  /** Drops messages up to a sequence, except those that the purge kept: they may be on their way to a receiver. */
+  purged(upTo: number, kept: ReadonlySet<number>): void {
+    this.#purgedUpTo = upTo
+    this.#keptByPurge = kept
   }
 
   #groups(): GroupSettings | undefined {
