@@ -31,7 +31,7 @@ type Sharing = Readonly<Record<string, readonly string[]>>
 /**
  * Packages whose test files share worker processes: a worker loads the modules of a server once. Each package has the files that
  * need a process of their own: they count what is open in the process, measure its memory or its event loop, or replace its
- * clock or its timers.
+ * clock or its timers. The files that wait most of the time are named too: more of those run beside each other.
  */
 const SHARED: Sharing = {
   '@signalbox/broker-core': ['nodes'],
@@ -41,7 +41,7 @@ const SHARED: Sharing = {
   '@signalbox/connector-cloudevents': ['subscribe-events', 'unowned-promises'],
   '@signalbox/connector-mcp': ['protocol-waiting', 'tools-channels'],
   '@signalbox/engine-embedded': [],
-  '@signalbox/engine-nats': [],
+  '@signalbox/engine-nats': ['cluster', 'connection-loss', 'housekeeping', 'leases', 'nodes', 'queues'],
   '@signalbox/examples': [],
   '@signalbox/http-kit': ['json-rpc'],
   '@signalbox/management-api': ['history'],

@@ -36,12 +36,18 @@ export async function startForwardProxy({ refuse }: ForwardProxyOptions = {}): P
     asked.push({ line: `${method} ${url}`, host, authorization })
   }
   const server = createServer((incoming, response) => {
+    const target = URL.parse(incoming.url ?? '')
+    if (target === null) {
+      // A port may have been another test's a moment ago, and what its callers still send is for no proxy.
+      response.writeHead(400).end()
+      return
+    }
     note(incoming)
     if (refuse !== undefined) {
       refuse(incoming, incoming.socket)
       return
     }
-    const { port, pathname, search } = new URL(incoming.url ?? '')
+    const { port, pathname, search } = target
     const { 'proxy-authorization': _, ...headers } = incoming.headers
     const options = { host: '127.0.0.1', port, path: pathname + search, method: incoming.method ?? 'GET', headers }
     const onward = request({ ...options, agent: false }, (answer) => {
