@@ -363,13 +363,13 @@ class Purge {
     const { connection } = this.#parts
     this.#gauges.noRetries(channel.incarnation)
     await this.#gauges.sweep(channel)
-    const leased = new Set(await this.#leasedAnywhere(channel))
+    const kept = new Set(await this.#leasedAnywhere(channel))
     const { lastSequence } = await this.#gauges.read(channel)
     const removed =
-      leased.size === 0
+      kept.size === 0
         ? (await connection.call(() => connection.manager.streams.purge(channel.stream))).purged
-        : await this.#removeAllBut(channel, leased, lastSequence)
-    this.#queueOf(channel.incarnation)?.purged(lastSequence, leased)
+        : await this.#removeAllBut(channel, kept, lastSequence)
+    this.#queueOf(channel.incarnation)?.purged(lastSequence, kept)
     return removed
   }
 
@@ -388,14 +388,15 @@ class Purge {
 
   /**
    * Removes single messages: a purge up to a sequence makes server 2.9 forget the deliveries after it. The newest are first:
-   * otherwise, when the head of a group is removed, the servers deliver the next one to a request that waits.
+   * otherwise, when the head of a group is removed, the servers deliver the next one to a request that waits. Messages that
+   * the servers do not remove are kept too.
    */
-  async #removeAllBut(channel: StoredChannel, leased: ReadonlySet<number>, lastSequence: number): Promise<number> {
+  async #removeAllBut(channel: StoredChannel, kept: Set<number>, lastSequence: number): Promise<number> {
     const { messages, subjects } = this.#parts
     const found: number[] = []
     const all = subjects.all(channel.incarnation)
     await messages.forward(channel.stream, all, 1, lastSequence, PARALLEL, ({ sequence }) => {
-      if (!leased.has(sequence)) found.push(sequence)
+      if (!kept.has(sequence)) found.push(sequence)
       return true
     })
     let removed = 0
@@ -403,6 +404,7 @@ class Purge {
       const newest = found.splice(-PARALLEL).toReversed()
       const outcomes = await Promise.all(newest.map((sequence) => this.#gauges.removeOne(channel, sequence)))
       removed += outcomes.filter(Boolean).length
+      for (const [i, sequence] of newest.entries()) if (outcomes[i] !== true) kept.add(sequence)
     }
     return removed
   }
