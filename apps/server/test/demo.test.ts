@@ -86,6 +86,7 @@ test('demo - every part works, the commands of its guide too, and Ctrl-C leaves 
 })
 
 test.each([
+  { signals: ['SIGTERM'] as const, code: 0 },
   // npx passes Ctrl-C on, which the terminal sent to both.
   { signals: ['SIGINT', 'SIGINT'] as const, code: 130 },
   { signals: ['SIGHUP'] as const, code: 129 },
