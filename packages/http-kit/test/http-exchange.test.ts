@@ -150,3 +150,16 @@ test('texts in parts - a long text is encoded in pieces, and no piece ends withi
     expect(parts.toString() === text).toBe(true)
   }
 })
+
+test('texts in parts - a short text stays a string; many short texts are encoded together, and are quoted as one', () => {
+  const short = new TextParts().add('[').add('"é"').add(']')
+  expect(short.shortest).toBe('["é"]')
+  const long = new TextParts().add('[')
+  for (let i = 0; i < 10_000; i++) long.add(`${i === 0 ? '' : ','}"number ${i} é"`)
+  long.add(']')
+  expect(long.shortest).toBe(long)
+  const want = JSON.stringify(Array.from({ length: 10_000 }, (_, i) => `number ${i} é`))
+  expect(long.toString()).toBe(want)
+  expect([...long.pieces()].length).toBeLessThan(10)
+  expect(new TextParts().addQuoted(long).toString()).toBe(JSON.stringify(want))
+})

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import type { AgentCard, AgentDirectory, AgentPage } from '@signalbox/broker-core/ports'
 import { closest, plausibleMistakes, shownText } from '@signalbox/broker-core/internal'
 import type { Steps } from '@signalbox/http-kit'
-import { argument, fairTurns, shownValue } from '@signalbox/http-kit/internal'
+import { argument, fairTurns, shownValue, TextParts } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineTool, READS } from './define-tool.ts'
@@ -79,8 +79,8 @@ export function agentList(agents: AgentDirectory): Tool {
     async run({ skill_tags: skillTags = [], limit = MAX_LISTED, cursor }, context) {
       context.broker.requireCredentials('list', 'agents')
       const filter = { skillTags: skillTags.length > 0 ? [...new Set(skillTags)] : undefined, limit: AT_ONCE }
-      const { summaries, later } = await listPage(agents, filter, limit, cursor, context)
-      return listOutcome('agents', `[${summaries.join(',')}]`, later)
+      const { list, later } = await listPage(agents, filter, limit, cursor, context)
+      return listOutcome('agents', list, later)
     },
   })
 }
@@ -108,9 +108,10 @@ async function listPage(
   limit: number,
   after: string | undefined,
   { broker, signal }: ToolContext,
-): Promise<{ readonly summaries: readonly string[]; readonly later: LaterPages | undefined }> {
+): Promise<{ readonly list: string | TextParts; readonly later: LaterPages | undefined }> {
   const { account, clientId } = broker.caller
-  const summaries: string[] = []
+  const list = new TextParts().add('[')
+  let listed = 0
   let bytes = 0
   let pauseAt = BYTES_AT_ONCE
   let last = after ?? ''
@@ -120,17 +121,17 @@ async function listPage(
     for (const card of cards) {
       seen = card.agent_id
       if (!broker.permits('list', 'agents', seen)) continue
-      if (leftOut > 0 || summaries.length >= limit) {
+      if (leftOut > 0 || listed >= limit) {
         if (++leftOut === MAX_COUNTED) break
         continue
       }
       const text = JSON.stringify(summary(card))
       bytes += Buffer.byteLength(text) + Buffer.byteLength(JSON.stringify(text))
-      if (bytes > MAX_PAGE_BYTES && summaries.length > 0) {
+      if (bytes > MAX_PAGE_BYTES && listed > 0) {
         leftOut++
         continue
       }
-      summaries.push(text)
+      list.add(listed++ === 0 ? text : `,${text}`)
       last = seen
       if (bytes > pauseAt) {
         pauseAt = bytes + BYTES_AT_ONCE
@@ -142,7 +143,7 @@ async function listPage(
     const cards = await agents.list({ ...filter, after: seen })
     await fairTurns.steps(account ?? clientId, add(cards))
     if (cards.length < filter.limit || leftOut === MAX_COUNTED || signal.aborted) {
-      return { summaries, later: leftOut === 0 ? undefined : { cursor: last, leftOut } }
+      return { list: list.add(']').shortest, later: leftOut === 0 ? undefined : { cursor: last, leftOut } }
     }
   }
 }

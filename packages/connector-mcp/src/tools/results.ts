@@ -47,15 +47,20 @@ export interface LaterPages {
 }
 
 /** Returns a list, given as a JSON array, as the text, and as an object in the structured content. */
-export function listOutcome(name: 'channels' | 'agents', list: string, later: LaterPages | undefined): ToolOutcome {
-  if (later === undefined) return { text: list, isError: false, structuredContent: `{"${name}":${list}}` }
+export function listOutcome(
+  name: 'channels' | 'agents',
+  list: string | TextParts,
+  later: LaterPages | undefined,
+): ToolOutcome {
+  const content = new TextParts().add(`{"${name}":`).add(list)
+  if (later === undefined) return { text: list, isError: false, structuredContent: content.add('}').shortest }
   const { cursor, leftOut } = later
   const more = JSON.stringify({ more: true, left_out: leftOut, cursor, next_cursor: cursor })
   return {
     text: list,
     hint: `This page leaves out ${leftOut} ${name}. For the next page, repeat the call with the cursor ${JSON.stringify(cursor)}.`,
     isError: false,
-    structuredContent: `{"${name}":${list},${more.slice(1)}`,
+    structuredContent: content.add(`,${more.slice(1)}`).shortest,
   }
 }
 

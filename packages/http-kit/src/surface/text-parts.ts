@@ -180,10 +180,11 @@ export class TextParts {
     this.#short = ''
   }
 
-  /** Appends a text unchanged. */
+  /** Appends a text unchanged. Many short texts are encoded together, when they are as long as a piece. */
   add(text: string | Uint8Array | TextParts): this {
     if (typeof text === 'string') {
       this.#short += text
+      if (this.#short.length >= PIECE_BYTES) this.#flush()
       return this
     }
     this.#flush()
@@ -222,6 +223,11 @@ export class TextParts {
       for (const part of text.#all()) this.#parts.push(part instanceof LaterParts ? part.quoted() : quotedPart(part))
     }
     return this.add('"')
+  }
+
+  /** The text as a string if it is short and has no other parts. */
+  get shortest(): string | TextParts {
+    return this.#parts.length === 0 ? this.#short : this
   }
 
   get isEmpty(): boolean {

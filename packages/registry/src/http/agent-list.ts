@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer'
 
 import type { Steps } from '@signalbox/http-kit'
-import { compileQuery, parameterProblemsText } from '@signalbox/http-kit/internal'
+import { compileQuery, parameterProblemsText, TextParts } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import type { AgentRegistry } from '../agent-registry.ts'
@@ -62,7 +62,7 @@ const BYTES_AT_ONCE = 256 * 1024
 /** A page of the list of agents. */
 interface ListPage {
   /** A JSON array of cards. */
-  readonly text: string
+  readonly text: string | TextParts
   /** The last agent_id of the page if more agents follow; otherwise undefined. */
   readonly next: string | undefined
 }
@@ -76,7 +76,8 @@ export function* listPage(
   { skillTags, limit, after }: ListQuery,
   visible: (agentId: string) => boolean,
 ): Steps<ListPage> {
-  const texts: string[] = []
+  const text = new TextParts().add('[')
+  let listed = 0
   // The brackets: two bytes, minus the comma that the last card does not have.
   let bytes = 1
   let pauseAt = BYTES_AT_ONCE
@@ -87,23 +88,23 @@ export function* listPage(
     for (const card of cards) {
       seen = card.agent_id
       if (!visible(seen)) continue
-      if (texts.length >= limit) return page(texts, last)
-      const text = JSON.stringify(card)
-      bytes += Buffer.byteLength(text) + 1
-      if (bytes > MAX_PAGE_BYTES) return page(texts, last)
-      texts.push(text)
+      if (listed >= limit) return page(text, last)
+      const one = JSON.stringify(card)
+      bytes += Buffer.byteLength(one) + 1
+      if (bytes > MAX_PAGE_BYTES) return page(text, last)
+      text.add(listed++ === 0 ? one : `,${one}`)
       last = seen
       if (bytes < pauseAt) continue
       pauseAt = bytes + BYTES_AT_ONCE
       yield
     }
-    if (cards.length < AT_ONCE) return page(texts, undefined)
+    if (cards.length < AT_ONCE) return page(text, undefined)
     yield
   }
 }
 
-function page(texts: readonly string[], next: string | undefined): ListPage {
-  return { text: `[${texts.join(',')}]`, next }
+function page(text: TextParts, next: string | undefined): ListPage {
+  return { text: text.add(']').shortest, next }
 }
 
 /** Returns the value of the header `Link` for the next page (RFC 8288). */

@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import type { Steps } from '@signalbox/http-kit'
 import { CallEnded } from '@signalbox/http-kit'
-import { fairTurns } from '@signalbox/http-kit/internal'
+import { fairTurns, TextParts } from '@signalbox/http-kit/internal'
 
 import { notFound, requireOwner } from '../agent-writes.ts'
 import type { AgentCard } from '../card/agent-card.ts'
@@ -45,10 +45,10 @@ async function leased(inbox: AgentInbox, card: AgentCard, options: InboxLeaseOpt
 }
 
 /** Serializes leased requests, a piece of work at a time. */
-function* itemsText(items: readonly InboxItem[]): Steps<string> {
-  const texts: string[] = []
+function* itemsText(items: readonly InboxItem[]): Steps<string | TextParts> {
+  const list = new TextParts().add('{"items":[')
   let bytes = 0
-  for (const item of items) {
+  for (const [i, item] of items.entries()) {
     const text = JSON.stringify({
       receipt: item.receipt,
       task_id: item.taskId,
@@ -59,13 +59,13 @@ function* itemsText(items: readonly InboxItem[]): Steps<string> {
       headers: item.headers,
       request: item.request,
     })
-    texts.push(text)
+    list.add(i === 0 ? text : `,${text}`)
     bytes += Buffer.byteLength(text)
     if (bytes < BYTES_AT_ONCE) continue
     bytes = 0
     yield
   }
-  return `{"items":[${texts.join(',')}]}`
+  return list.add(']}').shortest
 }
 
 const events: RegistryRoute = {

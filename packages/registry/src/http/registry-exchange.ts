@@ -23,10 +23,10 @@ interface Failure {
 
 /** An answer that a route has already serialized, with additional headers. */
 export class JsonAnswer {
-  readonly text: string
+  readonly text: string | TextParts
   readonly headers: OutgoingHttpHeaders
 
-  constructor(text: string, headers: OutgoingHttpHeaders) {
+  constructor(text: string | TextParts, headers: OutgoingHttpHeaders) {
     this.text = text
     this.headers = headers
   }
@@ -57,11 +57,11 @@ export class RegistryExchange extends HttpExchange {
     const printed = answer instanceof JsonAnswer
     const text = printed ? answer.text : JSON.stringify(answer)
     const headers = printed ? { ...this.#headers(), ...answer.headers } : this.#headers()
-    if (text.length <= LONG_TEXT_BYTES) {
+    if (typeof text === 'string' && text.length <= LONG_TEXT_BYTES) {
       if (this.#claim('success')) this.send(200, headers, text)
       return
     }
-    const long = TextParts.of(text)
+    const long = typeof text === 'string' ? TextParts.of(text) : text
     const refusal = this.chargeLong(long)
     if (refusal !== undefined) this.refuse(refusal)
     else if (this.#claim('success')) this.sendLong(200, headers, long)
