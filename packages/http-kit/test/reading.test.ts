@@ -24,7 +24,7 @@ test('reading - a large body is read a part at a time, and its account rests aft
 })
 
 test('body - chunks of any sizes are joined in order, and one that comes alone is not copied', () => {
-  const body = new BodyBytes()
+  const body = new BodyBytes(100)
   const alone = Buffer.from('alone')
   body.add(alone, 5)
   expect(body.take()).toBe(alone)
@@ -32,4 +32,15 @@ test('body - chunks of any sizes are joined in order, and one that comes alone i
   let length = 0
   for (const part of parts) body.add(part, 2 * (length += part.byteLength))
   expect([body.length, body.take().toString(), body.length]).toEqual([15, 'a body in parts', 0])
+})
+
+test('body - a body that outgrows a megabyte is moved once more, into a buffer for the largest body', () => {
+  const limit = 10 * 2 ** 20
+  const body = new BodyBytes(limit)
+  const chunk = Buffer.alloc(65_536, 'x')
+  const want = Buffer.alloc(3 * 2 ** 20, 'x')
+  for (let length = chunk.byteLength; length <= want.byteLength; length += chunk.byteLength) body.add(chunk, 2 * length)
+  const whole = body.take()
+  expect(whole.equals(want)).toBe(true)
+  expect(whole.buffer.byteLength).toBe(limit)
 })

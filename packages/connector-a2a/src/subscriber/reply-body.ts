@@ -12,13 +12,14 @@ export class ReplyBody {
   readonly #held: HeldBytes
   readonly #maxBytes: number
   #declared = 0
-  readonly #body = new BodyBytes()
+  readonly #body: BodyBytes
   #charged = 0
 
   /** @param held Counts the bytes; they stay counted after the end of the response */
   constructor(held: HeldBytes, maxBytes: number) {
     this.#held = held
     this.#maxBytes = maxBytes
+    this.#body = new BodyBytes(maxBytes)
   }
 
   /** Records the header Content-Length. Returns the reply for a response that is too large. */

@@ -93,7 +93,7 @@ export function readBody(
     takeKept(request, limit, done, budget)
     return
   }
-  const body = new BodyBytes()
+  const body = new BodyBytes(limit)
   const account = budget?.account
   let turns: ReadingTurns | undefined
   // The declared length is counted with the first byte. Otherwise several bodies that arrive at the same time and do

@@ -44,14 +44,23 @@ export class ReadingTurns {
 
 const EMPTY = Buffer.alloc(0)
 
+/** A body that outgrows a buffer of this size gets one for the largest body: to copy megabytes again takes long. */
+const LARGE_BUFFER_BYTES = 1_048_576
+
 /**
  * The bytes of a body while it arrives. It is one buffer that grows: a list of chunks would take a hundred bytes for
  * each, and joining it at the end would block the event loop, and double the memory.
  */
 export class BodyBytes {
+  readonly #limit: number
   #first: Buffer | undefined
   #buffer = EMPTY
   #length = 0
+
+  /** @param limit The most bytes of the body */
+  constructor(limit: number) {
+    this.#limit = limit
+  }
 
   get length(): number {
     return this.#length
@@ -86,7 +95,9 @@ export class BodyBytes {
   }
 
   #grow(capacity: number): void {
-    const larger = Buffer.allocUnsafeSlow(capacity)
+    // The part of a large buffer that is never written takes no memory.
+    const size = this.#buffer.byteLength < LARGE_BUFFER_BYTES ? capacity : Math.max(capacity, this.#limit)
+    const larger = Buffer.allocUnsafeSlow(size)
     larger.set(this.#whole())
     this.#buffer = larger
     this.#first = undefined
