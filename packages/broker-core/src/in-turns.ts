@@ -139,7 +139,7 @@ export class SerialTasks {
   }
 }
 
-/** All passes over long lists together. */
+/** All passes over long lists, and copies of long bodies, together. */
 const LISTS = new Pace()
 
 /** Calls a function with each item of a long list, and yields to the event loop every few milliseconds. */
@@ -150,6 +150,19 @@ export async function inTurns<Item>(items: readonly Item[], visit: (item: Item) 
       for (const item of items.slice(at, at + STRIDE)) visit(item)
     })
   }
+}
+
+/** The bytes that are copied between two looks at the clock. */
+const COPIED_BYTES = 65_536
+
+/** Copies bytes, and yields to the event loop every few milliseconds: the first use of much memory takes long. */
+export async function copyInTurns(bytes: Uint8Array): Promise<Uint8Array<ArrayBuffer>> {
+  const copy = new Uint8Array(bytes.byteLength)
+  for (let at = 0; at < bytes.byteLength; at += COPIED_BYTES) {
+    if (LISTS.isOver) await LISTS.rest()
+    LISTS.run(() => copy.set(bytes.subarray(at, at + COPIED_BYTES), at))
+  }
+  return copy
 }
 
 /** The names that are sorted without a pause: a few milliseconds. */

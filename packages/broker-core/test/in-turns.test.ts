@@ -7,7 +7,7 @@ import { countTicks } from '@signalbox/testkit/count-ticks'
 import { array, assert, asyncProperty, string } from 'fast-check'
 import { expect, test } from 'vitest'
 
-import { inTurns, Pace, sortInTurns, TickWork } from '../src/in-turns.ts'
+import { copyInTurns, inTurns, Pace, sortInTurns, TickWork } from '../src/in-turns.ts'
 
 test('turns - every item is visited once, in order', async () => {
   for (const length of [0, 1, 255, 256, 257, 1_000]) {
@@ -122,6 +122,15 @@ test('tick work - finished work is released while other work waits', async () =>
   collect()
   isOver = true
   expect(finished.filter((piece) => piece.deref() !== undefined).length).toBeLessThan(1_000)
+})
+
+test('copy in turns - other work runs during a long copy, and the copy equals the bytes', async () => {
+  const bytes = Uint8Array.from({ length: 5_000_001 }, (_, i) => i % 251)
+  const tick = countTicks()
+  const copies = await Promise.all(Array.from({ length: 16 }, () => copyInTurns(bytes)))
+  for (const copy of copies) expect(Buffer.compare(copy, bytes)).toBe(0)
+  expect(tick()).toBeGreaterThan(1)
+  expect(await copyInTurns(new Uint8Array(0))).toEqual(new Uint8Array(0))
 })
 
 test('sort in turns - few names', async () => {

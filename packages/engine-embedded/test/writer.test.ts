@@ -86,6 +86,41 @@ test('group commit - sequences follow the order of the calls, in every group', a
   expect(results.map(({ sequence }) => sequence)).toEqual(Array.from({ length: 1_000 }, (_, i) => i + 1))
 })
 
+test('group commit - the order of the calls holds for large bodies too, and callers keep their bodies', async () => {
+  await using folder = await Folder.make()
+  const sizes = [300_000, 5, 2_000_000, 20_000, 5, 300_000, 0]
+  const bodies = sizes.map((size, i) => Buffer.alloc(size, String(i)))
+  {
+    await using engine = await folder.open()
+    const sends = bodies.map((body, i) => engine.queues.send('queue', { ...queued(''), id: String(i), body }))
+    const appends = bodies.map((body, i) =>
+      engine.eventsStore.append('log', { ...storedEvent(''), id: String(i), body }),
+    )
+    expect((await Promise.all(sends)).map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 7])
+    expect((await Promise.all(appends)).map(({ sequence }) => sequence)).toEqual([1, 2, 3, 4, 5, 6, 7])
+    expect(bodies.map(({ byteLength }) => byteLength)).toEqual(sizes)
+    // The engine closes while these are on their way.
+    const last = [300_000, 1].map((size) =>
+      engine.queues.send('queue', { ...queued(''), body: Buffer.alloc(size, 'z') }),
+    )
+    await engine.close()
+    expect((await Promise.all(last)).map(({ sequence }) => sequence)).toEqual([8, 9])
+  }
+  await using engine = await folder.open()
+  const received = await receive(engine, 'queue', { maxMessages: 10 })
+  const want = [...bodies, Buffer.alloc(300_000, 'z'), Buffer.alloc(1, 'z')]
+  expect(received.map(({ message }, i) => want[i]?.equals(message.body))).toEqual(want.map(() => true))
+})
+
+test('group commit - more large bodies than may wait for the thread are all stored', async () => {
+  await using folder = await Folder.make()
+  await using engine = await folder.open()
+  const body = Buffer.alloc(3_000_000, 'x')
+  const sends = Array.from({ length: 30 }, (_, i) => engine.queues.send(`queue.${i % 3}`, { ...queued(''), body }))
+  const sequences = (await Promise.all(sends)).map(({ sequence }) => sequence)
+  expect(sequences).toEqual(Array.from({ length: 30 }, (_, i) => Math.floor(i / 3) + 1))
+})
+
 test('group commit - callers of one commit continue in their order, and share no long tick of the event loop', async () => {
   await using folder = await Folder.make()
   await using engine = await folder.open()

@@ -18,7 +18,7 @@ import type {
 } from './operations.ts'
 import { isResultOf } from './operations.ts'
 import type { GroupReply, WriterReply, WriterRequest, WriterSettings, WriterThreadData } from './thread-messages.ts'
-import { movedBuffers, packOperations, unpackResults } from './thread-messages.ts'
+import { movedBuffers, packOperations, unpackResults, withMovableBodies } from './thread-messages.ts'
 
 // oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
 
@@ -57,10 +57,23 @@ interface WriterEvents {
 }
 
 interface Pending {
-  readonly operation: Operation
+  operation: Operation
+  /** The buffers of the operation that are moved to the thread. */
+  moved: readonly ArrayBuffer[]
+  /** The bytes that count in the limit of copies. */
+  copiedBytes: number
   readonly bytes: number
   settle(result: Result): void
   fail(error: Error): void
+}
+
+/** The bytes of an operation from which its bodies are copied in turns, and moved to the thread. */
+const LARGE_BYTES = 262_144
+
+const NO_BUFFERS: readonly ArrayBuffer[] = []
+
+function channelOf(operation: Operation): string {
+  return 'channel' in operation ? operation.channel : ''
 }
 
 /** The main thread's side of the writer: collects operations, posts them in batches, and distributes the results. */
@@ -74,6 +87,12 @@ export class Writer {
   #postedBytes = 0
   #posts: number[] = []
   #flushing = false
+  /** The channels of operations whose bodies are being copied. Each promise resolves when the last of them was added. */
+  readonly #copying = new Map<string, Promise<void>>()
+  /** The bytes of operations with copied bodies that wait or were posted. */
+  #copiedBytes = 0
+  /** Resolves when there are fewer of them. */
+  #room: PromiseWithResolvers<void> | undefined
   /** The reason why no more operations are accepted. */
   #refused: string | undefined
   #closing = false
@@ -131,8 +150,10 @@ export class Writer {
         reject(unavailable(this.#refused))
         return
       }
-      this.#waiting.push({
+      const pending: Pending = {
         operation,
+        moved: NO_BUFFERS,
+        copiedBytes: 0,
         bytes,
         settle: (result) => {
           if (!isResultOf(kind, result)) {
@@ -148,9 +169,60 @@ export class Writer {
           }
         },
         fail: reject,
-      })
-      this.#schedule()
+      }
+      if (bytes < LARGE_BYTES && (this.#copying.size === 0 || !this.#copying.has(channelOf(operation)))) {
+        this.#add(pending)
+      } else this.#addInTurns(pending)
     })
+  }
+
+  /** Adds an operation after its bodies were copied, and after those of earlier operations on its channel. */
+  #addInTurns(pending: Pending): void {
+    const channel = channelOf(pending.operation)
+    const before = this.#copying.get(channel)
+    const copied = async (): Promise<void> => {
+      await before
+      if (pending.bytes >= LARGE_BYTES) await this.#copyBodies(pending)
+      this.#add(pending)
+    }
+    const added = copied().catch((error: unknown) => {
+      this.#leaveRoom(pending.copiedBytes)
+      pending.fail(unavailable(messageOf(error)))
+    })
+    this.#copying.set(channel, added)
+    void added.then(() => {
+      if (this.#copying.get(channel) === added) this.#copying.delete(channel)
+    })
+  }
+
+  /** Copies the bodies when all copies together are within {@link MAX_BYTES}: more would only wait in memory. */
+  async #copyBodies(pending: Pending): Promise<void> {
+    const { bytes } = pending
+    while (this.#copiedBytes > 0 && this.#copiedBytes + bytes > MAX_BYTES && !this.#ended) {
+      this.#room ??= Promise.withResolvers()
+      await this.#room.promise
+    }
+    if (this.#ended) return
+    this.#copiedBytes += bytes
+    pending.copiedBytes = bytes
+    const { operation, moved } = await withMovableBodies(pending.operation)
+    pending.operation = operation
+    pending.moved = moved
+  }
+
+  #leaveRoom(bytes: number): void {
+    this.#copiedBytes -= bytes
+    this.#room?.resolve()
+    this.#room = undefined
+  }
+
+  #add(pending: Pending): void {
+    if (this.#ended) {
+      pending.fail(unavailable(this.#refused ?? 'the writer ended'))
+      return
+    }
+    this.#waiting.push(pending)
+    this.#schedule()
   }
 
   /**
@@ -185,12 +257,15 @@ export class Writer {
 
   #post(batch: Pending[]): void {
     const activity = this.#events.activity()
-    if (activity) batch.push({ operation: activity, bytes: 0, settle: () => {}, fail: () => {} })
+    if (activity)
+      batch.push({ operation: activity, moved: NO_BUFFERS, copiedBytes: 0, bytes: 0, settle: () => {}, fail: () => {} })
     const request = packOperations(batch.map((pending) => pending.operation))
     if (this.#posted.length === 0) this.#worker.ref()
     this.#posted = this.#posted.length === 0 ? batch : [...this.#posted, ...batch]
     this.#posts.push(batch.length)
-    this.#worker.postMessage(request, movedBuffers(request))
+    const moved = movedBuffers(request)
+    for (const pending of batch) moved.push(...pending.moved)
+    this.#worker.postMessage(request, moved)
   }
 
   #settle(reply: GroupReply): void {
@@ -207,6 +282,7 @@ export class Writer {
     let probed = false
     for (const [i, pending] of group.entries()) {
       bytes += pending.bytes
+      if (pending.copiedBytes > 0) this.#leaveRoom(pending.copiedBytes)
       const result = results[i]
       if (result?.kind === 'refused') {
         if (result.code === 'DISK_FULL') full = true
@@ -242,6 +318,7 @@ export class Writer {
     this.#posted = []
     this.#waiting = []
     for (const pending of lost) pending.fail(unavailable(reason))
+    this.#leaveRoom(0)
     if (!this.#closing) this.#events.failed(reason, code)
   }
 
@@ -251,6 +328,7 @@ export class Writer {
       this.#closing = true
       this.#refused = 'it is closed'
       this.#worker.ref()
+      if (this.#copying.size > 0) await Promise.all(this.#copying.values())
       if (this.#waiting.length > 0) this.#post(this.#waiting.splice(0))
       const request: WriterRequest = { close: true }
       this.#worker.postMessage(request)
