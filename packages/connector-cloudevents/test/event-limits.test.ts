@@ -95,6 +95,42 @@ test('limits - a large event is parsed at most a megabyte at a time; data that i
   }
 })
 
+test('limits - large data is read a piece at a time: text, JSON and base64 arrive as they were sent', async () => {
+  const { post, user } = await openCe()
+  let id = 0
+  const send = (members: object): Promise<unknown> =>
+    post('queue/send?channel=large', JSON.stringify({ ...event(), id: String(id++), ...members }), STRUCTURED)
+  // Pieces end within a pair of surrogates, for one of the two.
+  for (const text of ['🙂'.repeat(300_000), `x${'🙂'.repeat(300_000)}`]) {
+    for (const datacontenttype of ['text/plain', 'application/json']) {
+      expect(await send({ datacontenttype, data: text })).toMatchObject({ status: 202 })
+      const [message] = await user.queues.receive('large')
+      const want = datacontenttype === 'text/plain' ? text : JSON.stringify(text)
+      expect(Buffer.from(message?.message.body ?? '').toString() === want).toBe(true)
+    }
+  }
+  for (const length of [1_000_000, 1_000_001, 1_000_002]) {
+    const bytes = Buffer.alloc(length, 'bytes \xff')
+    const base64 = bytes.toString('base64')
+    expect(await send({ data_base64: base64 })).toMatchObject({ status: 202 })
+    const [message] = await user.queues.receive('large')
+    expect(bytes.equals(message?.message.body ?? new Uint8Array(0))).toBe(true)
+    for (const broken of [
+      `${base64}=`,
+      base64.slice(0, -1),
+      `${base64.slice(0, 700_000)}!${base64.slice(700_001)}`,
+      // Padding at the end of a piece.
+      `${base64.slice(0, 262_140)}AAA=${base64.slice(262_144)}`,
+      `${base64.slice(0, 262_143)} ${base64.slice(262_144)}`,
+    ]) {
+      expect(await send({ data_base64: broken })).toMatchObject({
+        status: 400,
+        message: expect.stringContaining('data_base64 must be a string of base64'),
+      })
+    }
+  }
+})
+
 test('limits - an attribute has at most 8,192 characters, a time 64, and one too long is not parsed', async () => {
   const { post } = await openCe()
   const send = (members: object): Promise<unknown> =>

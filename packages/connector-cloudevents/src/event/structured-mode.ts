@@ -1,6 +1,5 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { encodeText } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type { Steps } from '@signalbox/http-kit'
 import type { ExceededLimit, MemberSink, ScanLimits } from '@signalbox/http-kit/internal'
@@ -221,20 +220,15 @@ function* readEvent(
 ): Steps<IncomingEvent> {
   const dataText = dataEnd > dataStart ? bodyText.slice(dataStart, dataEnd) : undefined
   const isLarge = dataText !== undefined && dataText.length > LARGE_BODY_BYTES
-  // Large data is not read again: a number takes its place.
+  // Large data is read apart: a number takes its place.
   const text = isLarge
     ? `${bodyText.slice(start, dataStart)}0${bodyText.slice(dataEnd, end)}`
     : bodyText.slice(start, end)
   let members = count > MAX_ATTRIBUTES ? yield* membersOf(text) : undefined
   members?.assertFew()
-  if (isLarge) {
-    yield
-    // The limits are checked, in the whole text.
-    const json = yield* checkJson(encodeText(dataText), ANY_KEYS)
-    if ('problem' in json) throw notJson()
-    yield
-  }
+  if (isLarge) yield
   const event = parse(text)
+  if (text.length > LARGE_BODY_BYTES) yield
   if (!isJsonObject(event)) throw invalidEvent('an event must be a JSON object')
   let names: readonly string[] = Object.keys(event)
   if (names.length !== count) {
@@ -265,9 +259,9 @@ function* readEvent(
   const attributes = { texts, types }
   assertAttributes(attributes, checked?.texts)
   if (checked) checked.texts = texts
-  if (isLarge) yield
-  const data = isLarge && dataText.startsWith('"') ? parse(dataText) : event['data']
-  const { body, form } = readData(event['data_base64'], data, dataText, texts.get('datacontenttype'))
+  const type = texts.get('datacontenttype')
+  const data = isLarge ? yield* readLarge(dataText, isJsonType(type)) : event['data']
+  const { body, form } = yield* readData(event['data_base64'], data, dataText, type)
   return { subject: texts.get('subject'), message: { body, tags: tagsOf(attributes, body, form) } }
 }
 
@@ -285,26 +279,67 @@ function kindOf(value: unknown): string {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** Reads the data of an event (JSON format 3.1). */
-function readData(
+/**
+ * Reads large data. Returns a string, or the source text of another value in UTF-8; data of a JSON type is not parsed. The
+ * limits are checked, in the whole text.
+ * @throws CeError EVENT_INVALID
+ */
+function* readLarge(dataText: string, isJson: boolean): Steps<unknown> {
+  yield
+  if (!isJson && dataText.startsWith('"')) return parse(dataText)
+  const source = yield* encodedInSteps(dataText)
+  if ('problem' in (yield* checkJson(source, ANY_KEYS))) throw notJson()
+  return source
+}
+
+/**
+ * Reads the data of an event (JSON format 3.1).
+ * @param data Its value; of large data the result of {@link readLarge}
+ */
+function* readData(
   base64: unknown,
   data: unknown,
   dataText: string | undefined,
   datacontenttype: string | undefined,
-): { body: Uint8Array; form: DataForm } {
+): Steps<{ body: Uint8Array; form: DataForm }> {
   if (base64 !== undefined && base64 !== null) {
     if (dataText !== undefined) throw invalidEvent('it has both data and data_base64; send only one of them')
-    return { body: readBase64(base64), form: 'base64' }
+    return { body: yield* readBase64(base64), form: 'base64' }
   }
   if (dataText === undefined) return { body: new Uint8Array(0), form: 'none' }
-  if (isJsonType(datacontenttype)) return { body: encoded(dataText), form: 'json' }
+  if (isJsonType(datacontenttype)) {
+    return { body: data instanceof Uint8Array ? data : encoded(dataText), form: 'json' }
+  }
   if (typeof data !== 'string') {
     throw invalidEvent(
       `data is not a string, but datacontenttype is ${shownText(datacontenttype ?? '')}, which is not JSON; send its text as a string, or data_base64`,
     )
   }
   if (!data.isWellFormed()) throw invalidEvent('data is not valid Unicode (it contains half a surrogate pair)')
-  return { body: encoded(data), form: 'text' }
+  return { body: yield* encodedInSteps(data), form: 'text' }
+}
+
+/** The characters that are encoded or decoded at once, a multiple of 4: a millisecond of work. */
+const PIECE_CHARACTERS = 262_144
+
+/** Encodes a text in UTF-8, with a pause after each piece. */
+function* encodedInSteps(text: string): Steps<Uint8Array> {
+  if (text.length <= PIECE_CHARACTERS) return encoded(text)
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
+  let length = 0
+  for (let at = 0; at < text.length;) {
+    const end = Math.min(text.length, at + PIECE_CHARACTERS)
+    // A surrogate pair is one character in UTF-8.
+    const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end + 1 : end
+    length += bytes.write(text.slice(at, next), length)
+    at = next
+    yield
+  }
+  return bytes
+}
+
+function isHighSurrogate(code: number): boolean {
+  return code >= 0xd800 && code <= 0xdbff
 }
 
 /** Encodes a text in UTF-8. A short one shares a buffer with others, because a separate one costs six times as much. */
@@ -313,10 +348,23 @@ function encoded(text: string): Uint8Array {
   return new Uint8Array(buffer, byteOffset, byteLength)
 }
 
-function readBase64(text: unknown): Buffer {
-  if (typeof text === 'string') {
-    const bytes = Buffer.from(text, 'base64')
-    if (bytes.toString('base64') === text) return bytes
+/** Decodes base64, with a pause after each piece. */
+function* readBase64(text: unknown): Steps<Buffer> {
+  if (typeof text !== 'string') throw notBase64()
+  const padding = text.indexOf('=')
+  if (padding !== -1 && padding < text.length - 2) throw notBase64()
+  const bytes = Buffer.allocUnsafe(Buffer.byteLength(text, 'base64'))
+  let length = 0
+  for (let at = 0; at < text.length; at += PIECE_CHARACTERS) {
+    if (at > 0) yield
+    const piece = text.slice(at, at + PIECE_CHARACTERS)
+    const start = length
+    length += bytes.write(piece, start, 'base64')
+    if (bytes.toString('base64', start, length) !== piece) throw notBase64()
   }
-  throw invalidEvent('data_base64 must be a string of base64 (RFC 4648 section 4, with padding)')
+  return bytes
+}
+
+function notBase64(): Error {
+  return invalidEvent('data_base64 must be a string of base64 (RFC 4648 section 4, with padding)')
 }
