@@ -123,7 +123,7 @@ const APPEND = 3
 
 const SETTLEMENT_NUMBERS = 2
 
-/** The maximum size of a packed body, in bytes. Larger bodies are cloned: packing them would block the event loop. */
+/** The maximum size of a packed body, in bytes. Larger bodies are cloned, or moved. */
 const SMALL_BODY = 16 * 1024
 
 export function packOperations(operations: readonly Operation[]): Post {

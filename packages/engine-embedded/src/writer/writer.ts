@@ -257,8 +257,9 @@ export class Writer {
 
   #post(batch: Pending[]): void {
     const activity = this.#events.activity()
-    if (activity)
+    if (activity) {
       batch.push({ operation: activity, moved: NO_BUFFERS, copiedBytes: 0, bytes: 0, settle: () => {}, fail: () => {} })
+    }
     const request = packOperations(batch.map((pending) => pending.operation))
     if (this.#posted.length === 0) this.#worker.ref()
     this.#posted = this.#posted.length === 0 ? batch : [...this.#posted, ...batch]
@@ -329,9 +330,12 @@ export class Writer {
       this.#refused = 'it is closed'
       this.#worker.ref()
       if (this.#copying.size > 0) await Promise.all(this.#copying.values())
-      if (this.#waiting.length > 0) this.#post(this.#waiting.splice(0))
-      const request: WriterRequest = { close: true }
-      this.#worker.postMessage(request)
+      // If the store failed meanwhile, the thread may already serve another one.
+      if (!this.#ended) {
+        if (this.#waiting.length > 0) this.#post(this.#waiting.splice(0))
+        const request: WriterRequest = { close: true }
+        this.#worker.postMessage(request)
+      }
     }
     await this.ended
   }
