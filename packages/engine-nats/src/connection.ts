@@ -30,10 +30,13 @@ const MAX_READS = 64
 
 /**
  * The connection of a node to NATS. While it is lost, calls wait for it for a limited time and then fail.
- * Listeners are notified when it is back.
+ * Listeners are notified when it is back. Large answers come on a second connection, because everything else would wait
+ * behind them.
  */
 export class Connection {
   readonly nc: NatsConnection
+  readonly #reads: NatsConnection
+  #readsAreLost = false
   readonly manager: JetStreamManager
   readonly client: JetStreamClient
   readonly #settings: Settings
@@ -45,8 +48,9 @@ export class Connection {
   #back: PromiseWithResolvers<void> | undefined
   #closed = false
 
-  private constructor(nc: NatsConnection, manager: JetStreamManager, settings: Settings) {
+  private constructor(nc: NatsConnection, reads: NatsConnection, manager: JetStreamManager, settings: Settings) {
     this.nc = nc
+    this.#reads = reads
     this.manager = manager
     this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
     this.#settings = settings
@@ -54,16 +58,19 @@ export class Connection {
     const fitting = Math.floor(LARGE_BYTES / this.maxPayload)
     this.#space = new Semaphore(Math.max(1, Math.min(MAX_READS, fitting)))
     runInBackground(settings.onProblem, 'following the connection', this.#follow())
+    runInBackground(settings.onProblem, 'following the connection for reads', this.#followReads())
   }
 
   /** @throws NatsEngineError */
   static async open(settings: Settings): Promise<Connection> {
-    const nc = await connectToServers(settings)
+    const nc = await connectToServers(settings, settings.prefix)
+    let reads: NatsConnection | undefined
     try {
+      reads = await connectToServers(settings, `${settings.prefix}-reads`)
       const manager = await jetstreamManager(nc, { timeout: settings.requestTimeoutMs })
-      return new Connection(nc, manager, settings)
+      return new Connection(nc, reads, manager, settings)
     } catch (error) {
-      await nc.close()
+      await Promise.all([nc.close(), reads?.close()])
       throw error
     }
   }
@@ -86,6 +93,14 @@ export class Connection {
       if (status.type === 'disconnect') this.#lost()
       if (status.type === 'reconnect') this.#found()
       // Errors without a call, such as missing permissions.
+      if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
+    }
+  }
+
+  async #followReads(): Promise<void> {
+    for await (const status of this.#reads.status()) {
+      if (status.type === 'disconnect') this.#readsAreLost = true
+      if (status.type === 'reconnect') this.#readsAreLost = false
       if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
     }
   }
@@ -170,6 +185,14 @@ export class Connection {
     return this.call(() => this.nc.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options }))
   }
 
+  /** Runs a request as {@link request} does, on the second connection: its answer may be large. */
+  read(subject: string, payload: Payload, options?: Partial<RequestOptions>): Promise<Msg> {
+    return this.call(() => {
+      const connection = this.#readsAreLost ? this.nc : this.#reads
+      return connection.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options })
+    })
+  }
+
   /**
    * Runs a request for one message of unknown size when there is space for its answer: see {@link LARGE_BYTES}. Streams
    * take turns, so that many large messages of one delay another by one of them.
@@ -194,19 +217,20 @@ export class Connection {
     if (this.#closed) return
     this.#closed = true
     this.#back?.resolve()
-    await this.nc.close()
+    await Promise.all([this.nc.close(), this.#reads.close()])
   }
 }
 
 const RETRY_MS = 1_000
 
 /**
- * Opens the first connection. Waits for the servers as long as the settings allow, and reports the wait
+ * Opens a connection. Waits for the servers as long as the settings allow, and reports the wait
  * once.
+ * @param name Its name on the servers
  * @throws NatsEngineError OPTION_INVALID, SERVERS_UNREACHABLE, SERVERS_REFUSED
  */
-async function connectToServers(settings: Settings): Promise<NatsConnection> {
-  const options = await connectionOptions(settings)
+async function connectToServers(settings: Settings, name: string): Promise<NatsConnection> {
+  const options = await connectionOptions(settings, name)
   const shown = settings.servers.map(withoutPassword).join(', ')
   for (let waiting = false; ;) {
     settings.signal?.throwIfAborted()
@@ -237,7 +261,7 @@ async function connectToServers(settings: Settings): Promise<NatsConnection> {
   }
 }
 
-async function connectionOptions(settings: Settings): Promise<NodeConnectionOptions> {
+async function connectionOptions(settings: Settings, name: string): Promise<NodeConnectionOptions> {
   const { servers, credsFile, tls } = settings
   const withUser = servers.map(credentialsIn).find((found) => found !== undefined)
   const creds = credsFile === undefined ? undefined : await readOption('credsFile', credsFile)
@@ -250,7 +274,7 @@ async function connectionOptions(settings: Settings): Promise<NodeConnectionOpti
   const encrypted = Object.keys(tls ?? {}).length > 0 || servers.some((server) => server.startsWith('tls://'))
   return {
     servers: servers.map((server) => withoutPassword(server).replace(/^\w+:\/\//, '')),
-    name: settings.prefix,
+    name,
     timeout: settings.requestTimeoutMs,
     maxReconnectAttempts: -1,
     reconnectTimeWait: 250,

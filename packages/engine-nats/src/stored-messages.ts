@@ -103,7 +103,7 @@ export class StoredMessages {
     this.#reading.add(stream, end)
     try {
       const timeout = Math.min(DIRECT_MS, this.#requestTimeoutMs)
-      const asked = this.#connection.request(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { timeout })
+      const asked = this.#connection.read(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { timeout })
       return await Promise.race([asked, gone.promise])
     } catch (error) {
       this.#direct.delete(stream)
@@ -153,7 +153,7 @@ export class StoredMessages {
   }
 
   async #getAsJson(stream: string, query: Query): Promise<StoredMessage | undefined> {
-    const answer = await this.#connection.request(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query))
+    const answer = await this.#connection.read(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query))
     const large = await largeData(answer.data)
     const { message, error } = large === undefined ? answer.json<Answer>() : large.rest
     if (message) {
