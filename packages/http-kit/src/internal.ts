@@ -100,6 +100,7 @@ export { jsonHeadersProblem, readBody, refuseBody, REFUSED_BODY_BYTES } from './
 export type { BodyBudget } from './surface/body.ts'
 export { createConnector, failureHook, quietHook } from './surface/connector.ts'
 export type { ConnectorParts } from './surface/connector.ts'
+export { encodedBody, encodedInSteps } from './surface/encoded-text.ts'
 export { allSteps, fairTurns, FairTurns } from './surface/fair-turns.ts'
 export { hopsOf, hopsProblem, MAX_AGENT_HOPS } from './surface/http-message.ts'
 export { InFlight, OpenStreams } from './surface/in-flight.ts'

@@ -5,6 +5,7 @@ import type { Steps } from '@signalbox/http-kit'
 import type { ExceededLimit, MemberSink, ScanLimits } from '@signalbox/http-kit/internal'
 import {
   checkJson,
+  encodedInSteps,
   isJsonObject,
   LARGE_BODY_BYTES,
   limitText,
@@ -316,30 +317,7 @@ function* readData(
     )
   }
   if (!data.isWellFormed()) throw invalidEvent('data is not valid Unicode (it contains half a surrogate pair)')
-  return { body: yield* encodedInSteps(data), form: 'text' }
-}
-
-/** The characters that are encoded or decoded at once, a multiple of 4: a millisecond of work. */
-const PIECE_CHARACTERS = 262_144
-
-/** Encodes a text in UTF-8, with a pause after each piece. */
-function* encodedInSteps(text: string): Steps<Uint8Array> {
-  if (text.length <= PIECE_CHARACTERS) return encoded(text)
-  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
-  let length = 0
-  for (let at = 0; at < text.length;) {
-    const end = Math.min(text.length, at + PIECE_CHARACTERS)
-    // A surrogate pair is one character in UTF-8.
-    const next = isHighSurrogate(text.charCodeAt(end - 1)) ? end + 1 : end
-    length += bytes.write(text.slice(at, next), length)
-    at = next
-    yield
-  }
-  return bytes
-}
-
-function isHighSurrogate(code: number): boolean {
-  return code >= 0xd800 && code <= 0xdbff
+  return { body: data.length > LARGE_BODY_BYTES ? yield* encodedInSteps(data) : encoded(data), form: 'text' }
 }
 
 /** Encodes a text in UTF-8. A short one shares a buffer with others, because a separate one costs six times as much. */
@@ -347,6 +325,9 @@ function encoded(text: string): Uint8Array {
   const { buffer, byteOffset, byteLength } = Buffer.from(text)
   return new Uint8Array(buffer, byteOffset, byteLength)
 }
+
+/** The characters that are decoded at once, a multiple of 4: a millisecond of work. */
+const PIECE_CHARACTERS = 262_144
 
 /** Decodes base64, with a pause after each piece. */
 function* readBase64(text: unknown): Steps<Buffer> {

@@ -1,6 +1,5 @@
 import type { StoredEvent } from '@signalbox/broker-core'
-import { encodeText } from '@signalbox/broker-core'
-import { argument, isoTime, parseTimestamp, shownValue } from '@signalbox/http-kit/internal'
+import { argument, encodedBody, isoTime, parseTimestamp, shownValue } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import type { ResultNote } from './answer-size.ts'
@@ -33,7 +32,11 @@ export const eventsPublish = defineTool({
   annotations: ADDS,
   needs: { action: 'send', patterns: ['events'] },
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
-    const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
+    const { id } = await broker.events.publish(channel, {
+      body: await encodedBody(body, broker.caller),
+      metadata,
+      tags,
+    })
     const name = JSON.stringify(channel)
     // The event is published: if the number is not known, that is no failure of the call.
     const subscribers = await broker.channels.subscribers('events', channel).catch(() => undefined)
@@ -72,7 +75,11 @@ export const eventsStorePublish = defineTool({
   needs: { action: 'send', patterns: ['events_store'] },
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
     const isNew = broker.channels.isMissing('events_store', channel)
-    const stored = await broker.eventsStore.publish(channel, { body: encodeText(body), metadata, tags })
+    const stored = await broker.eventsStore.publish(channel, {
+      body: await encodedBody(body, broker.caller),
+      metadata,
+      tags,
+    })
     const { id, sequence, duplicate } = stored
     const name = JSON.stringify(channel)
     const done = duplicate

@@ -1,8 +1,15 @@
 import type { QueueDelivery, SettleResult } from '@signalbox/broker-core'
-import { encodeText, isReservedChannel } from '@signalbox/broker-core'
+import { isReservedChannel } from '@signalbox/broker-core'
 import { shownText } from '@signalbox/broker-core/internal'
 import type { ArgumentProblem } from '@signalbox/http-kit/internal'
-import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit/internal'
+import {
+  ANSWER_LEASE_MS,
+  argument,
+  encodedBody,
+  leaseForAnswer,
+  settlementOf,
+  shownValue,
+} from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { AnswerLimit, messagesOutcome } from './answer-size.ts'
@@ -58,7 +65,7 @@ export const queueSend = defineTool({
     const { channel, metadata = '', tags = {}, delay_seconds = 0, expiration_seconds = 0 } = args
     const isNew = broker.channels.isMissing('queues', channel)
     const { id, sequence, duplicate } = await broker.queues.send(channel, {
-      body: encodeText(args.body),
+      body: await encodedBody(args.body, broker.caller),
       metadata,
       tags,
       delayMs: delay_seconds * 1000,

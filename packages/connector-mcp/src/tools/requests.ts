@@ -1,6 +1,6 @@
 import type { BrokerHandle, Reply, RequestType } from '@signalbox/broker-core'
-import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { argument, bodyText } from '@signalbox/http-kit/internal'
+import { isBrokerError } from '@signalbox/broker-core'
+import { argument, bodyText, encodedBody } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { withoutSubscriber } from './broker-failures.ts'
@@ -78,7 +78,7 @@ export const querySend = defineTool({
 
 const WHAT: Readonly<Record<RequestType, string>> = { commands: 'command', queries: 'query' }
 
-function request(
+async function request(
   type: RequestType & keyof BrokerHandle,
   { channel, body, metadata = '', tags = {} }: RequestArguments,
   timeoutSeconds: number,
@@ -89,7 +89,7 @@ function request(
   context.allowTask()
   const reply = context.broker[type].send(
     channel,
-    { body: encodeText(body), metadata, tags },
+    { body: await encodedBody(body, context.broker.caller), metadata, tags },
     { timeoutMs: timeoutSeconds * 1000, signal, callerGone },
   )
   return outcomeOf(reply, type, channel, context, answered)

@@ -1,5 +1,4 @@
-import { encodeText } from '@signalbox/broker-core'
-import { argument, isoTime } from '@signalbox/http-kit/internal'
+import { argument, encodedBody, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { defineAction, ofType, STRICT } from '../operation.ts'
@@ -20,7 +19,11 @@ const publishEvent = defineAction({
   output: Type.Object({ channel: Type.String(), id: Type.String({ description: 'The id of the event.' }) }),
   target: ofType('events'),
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
-    const { id } = await broker.events.publish(channel, { body: encodeText(body), metadata, tags })
+    const { id } = await broker.events.publish(channel, {
+      body: await encodedBody(body, broker.caller),
+      metadata,
+      tags,
+    })
     return { channel, id }
   },
   detail: ({ id }) => `message ${id}`,
@@ -49,7 +52,11 @@ const publishEventStore = defineAction({
   }),
   target: ofType('events_store'),
   async run({ channel, body, metadata = '', tags = {} }, { broker }) {
-    const stored = await broker.eventsStore.publish(channel, { body: encodeText(body), metadata, tags })
+    const stored = await broker.eventsStore.publish(channel, {
+      body: await encodedBody(body, broker.caller),
+      metadata,
+      tags,
+    })
     const { id, sequence, timestamp, duplicate } = stored
     return { channel, id, sequence, timestamp: isoTime(timestamp), duplicate }
   },

@@ -1,6 +1,13 @@
-import { encodeText, isReservedChannel } from '@signalbox/broker-core'
+import { isReservedChannel } from '@signalbox/broker-core'
 import type { QueueDelivery, QueueMessage } from '@signalbox/broker-core'
-import { ANSWER_LEASE_MS, argument, leaseForAnswer, settlementOf, shownValue } from '@signalbox/http-kit/internal'
+import {
+  ANSWER_LEASE_MS,
+  argument,
+  encodedBody,
+  leaseForAnswer,
+  settlementOf,
+  shownValue,
+} from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { answerLimit, messageCount, queueMessage, queueMessageData } from '../messages/shown-message.ts'
@@ -47,7 +54,7 @@ const sendQueueMessage = defineAction({
       : undefined,
   async run({ channel, body, metadata = '', tags = {}, ...args }, { broker }) {
     const { id, sequence, duplicate } = await broker.queues.send(channel, {
-      body: encodeText(body),
+      body: await encodedBody(body, broker.caller),
       metadata,
       tags,
       delayMs: (args.delay_seconds ?? 0) * 1000,

@@ -1,6 +1,5 @@
-import { encodeText } from '@signalbox/broker-core'
 import type { Reply, RequestType, Tags } from '@signalbox/broker-core'
-import { argument, bodyText, isoTime } from '@signalbox/http-kit/internal'
+import { argument, bodyText, encodedBody, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
 import { ManagementError } from '../errors.ts'
@@ -159,7 +158,8 @@ async function request(
   { broker, maxWaitMs }: ActionCall,
 ): Promise<Reply> {
   const timeoutMs = Math.min(timeoutSeconds * 1000, maxWaitMs)
-  const reply = await broker[type].send(channel, { body: encodeText(body), metadata, tags }, { timeoutMs })
+  const bytes = await encodedBody(body, broker.caller)
+  const reply = await broker[type].send(channel, { body: bytes, metadata, tags }, { timeoutMs })
   if (reply.executed) return reply
   throw new ManagementError('REQUEST_REJECTED', `the subscriber rejected it: ${reply.error}`, { reason: reply.error })
 }
