@@ -64,8 +64,10 @@ export const queueSend = defineTool({
   async run(args, { broker }) {
     const { channel, metadata = '', tags = {}, delay_seconds = 0, expiration_seconds = 0 } = args
     const isNew = broker.channels.isMissing('queues', channel)
+    const body = encodedBody(args.body, broker.caller)
     const { id, sequence, duplicate } = await broker.queues.send(channel, {
-      body: await encodedBody(args.body, broker.caller),
+      // A short body is here at once: waiting for it would cost every send.
+      body: body instanceof Promise ? await body : body,
       metadata,
       tags,
       delayMs: delay_seconds * 1000,

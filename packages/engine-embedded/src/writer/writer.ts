@@ -265,7 +265,7 @@ export class Writer {
     this.#posted = this.#posted.length === 0 ? batch : [...this.#posted, ...batch]
     this.#posts.push(batch.length)
     const moved = movedBuffers(request)
-    for (const pending of batch) moved.push(...pending.moved)
+    for (const pending of batch) if (pending.copiedBytes > 0) moved.push(...pending.moved)
     this.#worker.postMessage(request, moved)
   }
 
