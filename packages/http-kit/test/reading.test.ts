@@ -44,3 +44,10 @@ test('body - a body that outgrows a megabyte is moved once more, into a buffer f
   expect(whole.equals(want)).toBe(true)
   expect(whole.buffer.byteLength).toBe(limit)
 })
+
+test('body - a limit that no buffer can have reserves little', () => {
+  const body = new BodyBytes(Number.MAX_SAFE_INTEGER)
+  const chunk = Buffer.alloc(2 ** 20, 'x')
+  for (let n = 1; n <= 6; n++) body.add(chunk, 2 * n * chunk.byteLength)
+  expect(body.take().buffer.byteLength).toBe(16 * 2 ** 20)
+})

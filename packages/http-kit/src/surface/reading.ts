@@ -47,6 +47,9 @@ const EMPTY = Buffer.alloc(0)
 /** A body that outgrows a buffer of this size gets one for the largest body: to copy megabytes again takes long. */
 const LARGE_BUFFER_BYTES = 1_048_576
 
+/** The most bytes that such a buffer reserves: a host may allow bodies of any size. */
+const MAX_RESERVED_BYTES = 16 * 1_048_576
+
 /**
  * The bytes of a body while it arrives. It is one buffer that grows: a list of chunks would take a hundred bytes for
  * each, and joining it at the end would block the event loop, and double the memory.
@@ -96,7 +99,10 @@ export class BodyBytes {
 
   #grow(capacity: number): void {
     // The part of a large buffer that is never written takes no memory.
-    const size = this.#buffer.byteLength < LARGE_BUFFER_BYTES ? capacity : Math.max(capacity, this.#limit)
+    const size =
+      this.#buffer.byteLength < LARGE_BUFFER_BYTES
+        ? capacity
+        : Math.max(capacity, Math.min(this.#limit, MAX_RESERVED_BYTES))
     const larger = Buffer.allocUnsafeSlow(size)
     larger.set(this.#whole())
     this.#buffer = larger
