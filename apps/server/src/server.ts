@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import type { Broker } from '@signalbox/broker-core'
 import { createBroker } from '@signalbox/broker-core'
 import { nameMatcher } from '@signalbox/broker-core/internal'
-import { limitConnections, NameResolver, openFileLimit } from '@signalbox/http-kit/internal'
+import { limitConnections, NameResolver, openFileLimit, paceFloods } from '@signalbox/http-kit/internal'
 import type { ConnectionLimitOptions, RefusalReport } from '@signalbox/http-kit/internal'
 import { Schedules } from '@signalbox/channel-settings'
 import { AuditLog } from '@signalbox/management-api/fastify'
@@ -205,16 +205,16 @@ async function open(
     tls: managementTls,
     console: config.console.enable,
   })
-  const connectionLimit: ConnectionLimitOptions = {
-    openFiles: openFileLimit(),
-    isTrustedProxy: (address) => frontDoor.trustedProxies.includes(address),
-  }
+  const isTrustedProxy = (address: string): boolean => frontDoor.trustedProxies.includes(address)
+  const connectionLimit: ConnectionLimitOptions = { openFiles: openFileLimit(), isTrustedProxy }
   const onRefused = (refusal: RefusalReport): void => notify({ kind: 'connections.refused', ...refusal })
+  paceFloods(management.server, isTrustedProxy)
   opened.use(limitConnections(management.server, onRefused, { ...connectionLimit, listener: 'management' }))
   opened.defer(() => drain(management.server, CUT_MS, () => management.close()).closed)
   const api = await listen(management.server, 'api', config.api, (bind) => management.listen(bind))
 
   const shared = new SharedServer({ health, log, tls })
+  paceFloods(shared.server, isTrustedProxy)
   opened.use(limitConnections(shared.server, onRefused, connectionLimit))
   let graceMs = CUT_MS
   opened.defer(() => shared.drain(graceMs).closed)

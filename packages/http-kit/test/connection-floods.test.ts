@@ -2,11 +2,12 @@ import { once } from 'node:events'
 import type { RequestListener } from 'node:http'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 
 import { RawConnection } from '@signalbox/testkit/raw-connection'
 import { expect, onTestFinished, test } from 'vitest'
 
-import { isFlood } from '../src/internal.ts'
+import { isFlood, paceFloods } from '../src/internal.ts'
 
 const REQUEST = 'GET / HTTP/1.1\r\nHost: localhost\r\n\r\n'
 
@@ -49,6 +50,76 @@ test('requests ahead - answered ones do not count', async () => {
     for (let n = 0; n < 17; n++) expect((await connection.answer()).status).toBe(200)
   }
   expect(requests()).toBe(51)
+})
+
+interface Pacing {
+  /** Sends a request from an address; resolves with the answer. */
+  readonly ask: (localAddress: string) => Promise<string>
+  /** For each connection, in their order, true if it was not read at once. */
+  readonly waited: readonly boolean[]
+}
+
+/** A server that paces floods, after a flood from 127.0.0.1. */
+async function pacing(isTrustedProxy?: (address: string) => boolean): Promise<Pacing> {
+  const server = createServer((request, response) => {
+    if (!isFlood(request, response)) response.end('served')
+  })
+  paceFloods(server, isTrustedProxy)
+  server.listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const flood = await RawConnection.open(port)
+  await flood.write(REQUEST.repeat(1_000))
+  await flood.closed
+  const waited: boolean[] = []
+  server.on('connection', (socket) => setImmediate(() => waited.push(socket.isPaused())))
+  const ask = async (localAddress: string): Promise<string> => {
+    const socket = connect({ port, host: '127.0.0.1', localAddress })
+    socket.write(REQUEST)
+    let answer = ''
+    for await (const data of socket) {
+      answer = String(data).slice(-6)
+      break
+    }
+    if (answer === '') throw new Error('the connection was closed')
+    return answer
+  }
+  return { ask, waited }
+}
+
+test('floods - afterwards new connections from there are read one after another', async () => {
+  const { ask, waited } = await pacing()
+  const answered: number[] = []
+  const begin = performance.now()
+  await Promise.all(
+    [0, 1, 2, 3, 4].map(async (index) => {
+      expect(await ask('127.0.0.1')).toBe('served')
+      answered.push(index)
+    }),
+  )
+  // Timers may be a millisecond early.
+  expect(performance.now() - begin).toBeGreaterThan(90)
+  expect(answered).toEqual([0, 1, 2, 3, 4])
+  expect(waited).toEqual([true, true, true, true, true])
+})
+
+test('floods - a connection with 100 ahead of it is closed', async () => {
+  const { ask } = await pacing()
+  const asks = await Promise.allSettled(Array.from({ length: 110 }, () => ask('127.0.0.1')))
+  const served = asks.filter(({ status }) => status === 'fulfilled').length
+  expect(served).toBeGreaterThanOrEqual(100)
+  expect(served).toBeLessThan(110)
+})
+
+test('floods - connections from other addresses are read at once, and those of a trusted proxy', async () => {
+  const one = await pacing()
+  expect(await one.ask('127.0.0.2')).toBe('served')
+  expect(one.waited).toEqual([false])
+
+  const other = await pacing((address) => address === '127.0.0.1')
+  expect(await other.ask('127.0.0.1')).toBe('served')
+  expect(other.waited).toEqual([false])
 })
 
 /** A server that answers with the number of bytes of the body, and counts the chunks that Node gave it. */

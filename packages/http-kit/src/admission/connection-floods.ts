@@ -1,8 +1,11 @@
 import type { Buffer } from 'node:buffer'
 import { EventEmitter } from 'node:events'
+import type { Server, Socket } from 'node:net'
 import { Duplex, Readable } from 'node:stream'
+import { Server as TlsServer } from 'node:tls'
 
 import type { HttpConnection, HttpRequest, HttpResponse } from '../surface/http-message.ts'
+import { networkOf } from './trusted-proxies.ts'
 
 // One connection can hold the event loop before any limit of its caller: Node parses everything that it reads at a time
 // in one tick, 64 KiB and up to 2 MiB.
@@ -28,6 +31,72 @@ export function isFlood(request: HttpRequest, response: HttpResponse): boolean {
   return false
 }
 
+/** The connections that were closed because of a flood. */
+const floods = new WeakSet<HttpConnection>()
+
+/** The time that a network's new connections wait for each other after a flood, in milliseconds. */
+const PACED_MS = 10_000
+
+/** The time between two of them, in milliseconds: each may send a new flood, which takes a millisecond or two. */
+const PACE_MS = 20
+
+/** The longest time that a connection waits, in milliseconds; with more ahead of it, it is closed. */
+const MOST_PACE_MS = 2_000
+
+/** The most networks that are paced; the oldest is forgotten first. */
+const MOST_NETWORKS = 1_000
+
+/**
+ * Serves the new connections of a network one after another, with 20 ms between them, if another one from there was closed
+ * as a flood within the last 10 s. A client that always connects again would otherwise take most of the event loop, and
+ * everyone's new connections would wait behind its own: Node accepts one in each tick. With 100 ahead of it, a
+ * connection is closed. Call this after the server has got all its listeners for connections except those that limit them.
+ */
+export function paceFloods(server: Server, isTrustedProxy: (address: string) => boolean = () => false): void {
+  const paces = new Map<string, { until: number; next: number }>()
+  const isPaced = ({ remoteAddress }: Socket): boolean => remoteAddress === undefined || !isTrustedProxy(remoteAddress)
+
+  server.on(server instanceof TlsServer ? 'secureConnection' : 'connection', (socket: Socket) => {
+    if (!isPaced(socket)) return
+    const network = networkOf(socket.remoteAddress)
+    socket.once('close', () => {
+      if (!floods.has(socket)) return
+      const { next } = paces.get(network) ?? { next: 0 }
+      paces.delete(network)
+      paces.set(network, { until: performance.now() + PACED_MS, next })
+      const [oldest] = paces.keys()
+      if (paces.size > MOST_NETWORKS && oldest !== undefined) paces.delete(oldest)
+    })
+  })
+
+  const listeners = server.listeners('connection')
+  server.removeAllListeners('connection')
+  server.on('connection', (socket: Socket) => {
+    const serve = (): void => {
+      for (const listener of listeners) Reflect.apply(listener, server, [socket])
+    }
+    const network = networkOf(socket.remoteAddress)
+    const pace = isPaced(socket) ? paces.get(network) : undefined
+    const now = performance.now()
+    if (pace === undefined || now > pace.until) {
+      serve()
+      return
+    }
+    const next = Math.max(now, pace.next) + PACE_MS
+    if (next > now + MOST_PACE_MS) {
+      socket.destroy()
+      return
+    }
+    pace.next = next
+    socket.pause()
+    setTimeout(() => {
+      if (!server.listening) socket.destroy()
+      serve()
+      socket.resume()
+    }, next - now).unref()
+  })
+}
+
 interface Pipeline {
   waiting: number
   /** The response that was counted last. */
@@ -42,6 +111,7 @@ function exceedsPipeline(connection: HttpConnection, response: HttpResponse): bo
   if (pipeline?.last === response) return false
   const waiting = (pipeline?.waiting ?? 0) + 1
   if (waiting > MOST_PIPELINED) {
+    floods.add(connection)
     failNextRequest(connection)
     connection.destroy?.()
     return true
@@ -79,6 +149,7 @@ function limitChunks(request: HttpRequest, response: HttpResponse): void {
 }
 
 function refuse(connection: HttpConnection): void {
+  floods.add(connection)
   const error = Object.assign(new Error('the body has too many small chunks'), { code: 'ERR_SMALL_CHUNKS' })
   const server = 'server' in connection ? connection.server : undefined
   if (server instanceof EventEmitter && server.emit('clientError', error, connection)) return
