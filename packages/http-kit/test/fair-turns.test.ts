@@ -47,12 +47,32 @@ test('fair turns - at most one piece of work runs in a tick of the event loop', 
 
 test('fair turns - an account that blocked the loop for long rests, and the others do not wait for it', async () => {
   const ran = await order(new FairTurns(), [
-    ['dear', 95],
+    ['dear', 40],
     ['dear', 0],
     ['cheap', 0],
     ['cheap', 0],
   ])
   expect(ran).toEqual(['dear', 'cheap', 'cheap', 'dear'])
+})
+
+test('fair turns - an account rests for long if others have requests, and as long as its work took if it is alone', async () => {
+  let later = 0
+  const now = performance.now.bind(performance)
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + later)
+  onTestFinished(() => clock.mockRestore())
+  const turns = new FairTurns()
+  const rest = async (): Promise<number> => {
+    turns.arrived('dear')
+    await turns.turn('dear', () => block(20))
+    const begin = performance.now()
+    await turns.turn('dear', () => {})
+    return performance.now() - begin
+  }
+  turns.arrived('other')
+  const amongOthers = await rest()
+  expect(amongOthers).toBeGreaterThan(190)
+  later = 1_100
+  expect(await rest()).toBeLessThan(amongOthers)
 })
 
 test('fair turns - an account rests after it read megabytes into memory, and another one does not', async () => {

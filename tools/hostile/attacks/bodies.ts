@@ -99,12 +99,15 @@ export const heldValues: Attack = {
     return async () => {
       for (const [fill, count, calls] of FILLS) {
         const values = manyOf(fill, count)
-        const message = `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"configuration":{"timeout":5},"x":${values}}}`
-        const query = toolCall('agent_query', {
+        const message = Buffer.from(
+          `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"configuration":{"timeout":5},"x":${values}}}`,
+        )
+        const call = toolCall('agent_query', {
           agent_id: 'attack-silent',
           method: 'tasks/get',
           params: { configuration: { timeout: 5 } },
-        }).replace('"timeout":5}', `"timeout":5},"x":${values}`)
+        })
+        const query = Buffer.from(call.replace('"timeout":5}', `"timeout":5},"x":${values}`))
         await Promise.all(
           Array.from({ length: calls }, async (_, index) => {
             await scene.tally.of(
@@ -143,6 +146,7 @@ async function uploadUnfinished(scene: Scene, uploads: number, bytes: number, mo
   const headers = Object.entries({ Host: new URL(scene.http).host, ...caller.identity.headers })
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
   const head = `POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n${lines}Content-Length: ${bytes}\r\n\r\n`
+  const body = Buffer.alloc(bytes - 1, 0x20)
   let open = 0
   await inParallel(uploads, uploads, async () => {
     const socket = await caller.socket()
@@ -155,7 +159,7 @@ async function uploadUnfinished(scene: Scene, uploads: number, bytes: number, mo
     await new Promise<void>((resolve) => {
       socket.once('close', () => resolve())
       socket.write(head)
-      socket.write(Buffer.alloc(bytes - 1, 0x20), () => resolve())
+      socket.write(body, () => resolve())
     })
   })
   await new Promise((resolve) => setTimeout(resolve, 1_000))
@@ -183,8 +187,11 @@ export const waitingCommands: Attack = {
   about: '70 waiting commands of 9.9 MB each, by three callers through /mcp and /ce, which then disconnect',
   async prepare(scene) {
     const bytes = scene.scaled(COMMAND_BYTES, 1_000_000)
-    const body = `\u0416${'x'.repeat(bytes)}`
-    const call = toolCall('command_send', { channel: 'attack.command', body, timeout_seconds: TIMEOUT_S })
+    const text = `\u0416${'x'.repeat(bytes)}`
+    const body = Buffer.from(text)
+    const call = Buffer.from(
+      toolCall('command_send', { channel: 'attack.command', body: text, timeout_seconds: TIMEOUT_S }),
+    )
     const ceHeaders = {
       'content-type': 'text/plain',
       'ce-specversion': '1.0',
