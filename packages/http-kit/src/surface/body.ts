@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import { Refusal } from '../admission/refusal.ts'
+import { networkOf } from '../admission/trusted-proxies.ts'
 import { RefusedError, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
 import type { HttpRequest, HttpResponse } from './http-message.ts'
 import { BodyBytes, ReadingTurns } from './reading.ts'
@@ -163,10 +164,14 @@ function expectedBytes({ headers, readableEnded }: HttpRequest): number {
 const LINGER_BYTES = 16 * 1024 * 1024
 export const LINGER_MS = 2_000
 
+/** A discarded byte costs a part of one that is kept: it takes no new memory. */
+const DISCARD_COST = 1 / 4
+
 /**
  * Answers a request whose body is not needed. The rest of the body is discarded, within bounds, and then the
  * connection is closed. Closing it at once would reset it, and a client that is still sending would never see the
- * answer. After a short body that arrives in time, the connection stays open.
+ * answer. After a short body that arrives in time, the connection stays open. Discarding takes turns by network: 100
+ * refused bodies that came at once would keep the event loop busy for seconds.
  */
 export function refuseBody(
   request: HttpRequest,
@@ -185,6 +190,7 @@ export function refuseBody(
   const closes = large ? { Connection: 'close' } : {}
   response.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(text), ...closes })
   response.write(text)
+  const turns = new ReadingTurns(`discard ${networkOf(request.socket.remoteAddress)}`)
   let discarded = 0
   const finish = (): void => {
     clearTimeout(timer)
@@ -194,6 +200,7 @@ export function refuseBody(
   const onData = (chunk: Buffer): void => {
     discarded += chunk.byteLength
     if (discarded > LINGER_BYTES) finish()
+    else turns.read(chunk.byteLength * DISCARD_COST, request)
   }
   const giveUp = (): void => {
     finish()
