@@ -1,7 +1,11 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick, setTimeout as pause } from 'node:timers/promises'
 
-/** The longest time for which a pass over a long list blocks the event loop, in ms. */
+/** The time that the tasks of a pace take of a tick, in ms, unless the pace has another one. */
 const TURN_MS = 4
+
+/** The time for which passes over long lists block the event loop, in ms, and the time between two turns. */
+const LIST_TURN_MS = 2
+
 /** The items between two looks at the clock: a long name against a long pattern takes a quarter of a millisecond. */
 const STRIDE = 16
 
@@ -10,11 +14,19 @@ const STRIDE = 16
  * the pace is over: `while (pace.isOver) await pace.rest()`. One piece is never interrupted.
  */
 export class Pace {
+  readonly #turnMs: number
+  readonly #pause: () => Promise<void>
   #usedMs = 0
   #rest: Promise<void> | undefined
 
+  /** @param pause The pause between two turns */
+  constructor(turnMs = TURN_MS, pause: () => Promise<void> = nextTick) {
+    this.#turnMs = turnMs
+    this.#pause = pause
+  }
+
   get isOver(): boolean {
-    return this.#usedMs >= TURN_MS
+    return this.#usedMs >= this.#turnMs
   }
 
   /** Runs a piece of work and counts its time. */
@@ -27,9 +39,9 @@ export class Pace {
     }
   }
 
-  /** Resolves in the next tick. Another task that waited too may use up its time first. */
+  /** Resolves after the pause. Another task that waited too may use up the next turn first. */
   rest(): Promise<void> {
-    this.#rest ??= nextTurn().then(() => {
+    this.#rest ??= this.#pause().then(() => {
       this.#usedMs = 0
       this.#rest = undefined
     })
@@ -140,9 +152,12 @@ export class SerialTasks {
 }
 
 /** All passes over long lists, and copies of long bodies, together. */
-const LISTS = new Pace()
+const LISTS = new Pace(LIST_TURN_MS, () => pause(LIST_TURN_MS))
 
-/** Calls a function with each item of a long list, and yields to the event loop every few milliseconds. */
+/**
+ * Calls a function with each item of a long list, for 2 ms at a time. The pauses are as long: a call of another client
+ * passes through several ticks, and would wait for a turn in each.
+ */
 export async function inTurns<Item>(items: readonly Item[], visit: (item: Item) => void): Promise<void> {
   for (let at = 0; at < items.length; at += STRIDE) {
     if (LISTS.isOver) await LISTS.rest()
@@ -165,16 +180,19 @@ export async function copyInTurns(bytes: Uint8Array): Promise<Uint8Array<ArrayBu
   return copy
 }
 
-/** The names that are sorted without a pause: a few milliseconds. */
-const RUN = 4_096
+/** The names that are sorted at once: a millisecond or two. */
+const RUN = 2_048
+
+/** The names of one list that are merged between two looks at the clock. */
+const MERGED = 64
 
 /** Sorts names by their UTF-16 units. Sorting many yields to the event loop every few milliseconds. */
 export async function sortInTurns(names: readonly string[]): Promise<string[]> {
   if (names.length <= RUN) return names.toSorted()
   let runs: string[][] = []
   for (let at = 0; at < names.length; at += RUN) {
-    runs.push(names.slice(at, at + RUN).toSorted())
-    await nextTurn()
+    if (LISTS.isOver) await LISTS.rest()
+    runs.push(LISTS.run(() => names.slice(at, at + RUN).toSorted()))
   }
   while (runs.length > 1) {
     const merged: string[][] = []
@@ -189,13 +207,15 @@ export async function sortInTurns(names: readonly string[]): Promise<string[]> {
 async function merge(left: readonly string[], right: readonly string[]): Promise<string[]> {
   const merged: string[] = []
   let at = 0
-  let until = performance.now() + TURN_MS
-  for (const name of right) {
+  const mergeUntil = (name: string): void => {
     for (let next = left[at]; next !== undefined && next <= name; next = left[++at]) merged.push(next)
     merged.push(name)
-    if (merged.length % 64 !== 0 || performance.now() < until) continue
-    await nextTurn()
-    until = performance.now() + TURN_MS
+  }
+  for (let from = 0; from < right.length; from += MERGED) {
+    if (LISTS.isOver) await LISTS.rest()
+    LISTS.run(() => {
+      for (const name of right.slice(from, from + MERGED)) mergeUntil(name)
+    })
   }
   for (; at < left.length; at++) merged.push(left[at] ?? '')
   return merged

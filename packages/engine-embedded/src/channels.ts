@@ -50,8 +50,12 @@ export class EmbeddedChannels implements ChannelEngine {
 
   async states(wanted: readonly ChannelName[]): Promise<readonly ChannelState[]> {
     this.#checkOpen()
-    const channels = wanted.map(({ type, name }) => this.#registry.get(type, name))
-    return channels.filter((channel) => channel !== undefined).map((channel) => this.#state(channel))
+    const states: ChannelState[] = []
+    await inTurns(wanted, ({ type, name }) => {
+      const channel = this.#registry.get(type, name)
+      if (channel !== undefined) states.push(this.#state(channel))
+    })
+    return states
   }
 
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {

@@ -1,6 +1,6 @@
 import { isBrokerError } from '@signalbox/broker-core'
 import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
-import { channelListMatcher } from '@signalbox/broker-core/internal'
+import { channelListMatcher, inTurns } from '@signalbox/broker-core/internal'
 import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import type { Static } from 'typebox'
@@ -144,8 +144,10 @@ async function channelPage<Item>(
     .catch((error: unknown) => {
       throw isBrokerError(error, 'ARGUMENT_INVALID') ? invalidCursor() : error
     })
+  const items: Item[] = []
+  await inTurns(page.channels, (info) => items.push(itemOf(info, call.environment.statistics)))
   return {
-    items: page.channels.map((info) => itemOf(info, call.environment.statistics)),
+    items,
     next_cursor: page.nextCursor ?? null,
     total: page.total,
   }
