@@ -39,7 +39,7 @@ export class Pace {
     }
   }
 
-  /** Resolves after the pause. Another task that waited too may use up the next turn first. */
+  /** Resolves after the pause. Another task that waited too may use up the next round first. */
   rest(): Promise<void> {
     this.#rest ??= this.#pause().then(() => {
       this.#usedMs = 0
@@ -156,7 +156,7 @@ const LISTS = new Pace(LIST_TURN_MS, () => pause(LIST_TURN_MS))
 
 /**
  * Calls a function with each item of a long list, for 2 ms at a time. The pauses are as long: a call of another client
- * passes through several ticks, and would wait for a turn in each.
+ * passes through several ticks, and would wait in each.
  */
 export async function inTurns<Item>(items: readonly Item[], visit: (item: Item) => void): Promise<void> {
   for (let at = 0; at < items.length; at += STRIDE) {

@@ -129,6 +129,29 @@ test('message codec - events, requests and replies have the bytes of version 0.1
   }
 })
 
+/** Decodes a message that is a part of a larger buffer. Returns the buffer of its body, and the larger one. */
+function received(bodyBytes: number, bufferBytes: number): [decoded: ArrayBufferLike, buffer: ArrayBufferLike] {
+  const body = new Uint8Array(bodyBytes).fill(7)
+  const { message } = queueMessages.queueBare
+  const written = encodeQueueMessage('orders', { ...queueMessages.queueBare, message: { ...message, body } })
+  const buffer = new Uint8Array(bufferBytes)
+  buffer.set(written, 10)
+  const decoded = decodeQueueMessage(buffer.subarray(10, 10 + written.byteLength))?.message.body
+  expect(decoded && Buffer.compare(decoded, body)).toBe(0)
+  return [decoded?.buffer ?? new ArrayBuffer(), buffer.buffer]
+}
+
+test('message codec - copies a body out of a larger buffer, unless a large body is most of it', () => {
+  const [large, itsBuffer] = received(1_000_000, 2_000_000)
+  expect(large).toBe(itsBuffer)
+  for (const [bodyBytes, bufferBytes] of [
+    [1_000_000, 4_000_000],
+    [1_000, 2_000],
+  ] as const) {
+    expect(received(bodyBytes, bufferBytes)[0].byteLength).toBe(bodyBytes)
+  }
+})
+
 test('message codec - decodes tags whose names are names of the prototype', () => {
   expect(Object.entries(decodeEvent(bytesOf(WRITTEN.event))?.message.tags ?? {})).toEqual(Object.entries(FULL.tags))
 })

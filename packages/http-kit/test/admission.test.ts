@@ -2,7 +2,8 @@ import { testServer } from '@signalbox/testkit/test-server'
 import { describe, expect, test } from 'vitest'
 
 import { AdmissionControl, TrustedProxies } from '../src/index.ts'
-import { addressOf, derivedLimits, HeldBytes, networkOf } from '../src/internal.ts'
+import { ResultSize } from '@signalbox/broker-core/engine'
+import { addressOf, answerBound, derivedLimits, HeldBytes, networkOf } from '../src/internal.ts'
 import { ConnectionCaller } from '../src/surface/caller.ts'
 
 async function addressBy(proxies: TrustedProxies, headers: Record<string, string>): Promise<string> {
@@ -127,4 +128,18 @@ test('limits - a caller whose idle account was forgotten is counted in the curre
   const current = caller.accountIn(control)
   expect(current).not.toBe(first)
   expect(current).toBe(control.account(caller.account, true))
+})
+
+test('answers - a large message counts until it was read, so that reads at the same time are within the budget', async () => {
+  const admission = new AdmissionControl({ limits: { caller: { bodyBytes: 10_000_000 } } })
+  const read = async (): Promise<ResultSize> =>
+    new ResultSize(await answerBound(4_000_000, new HeldBytes(admission, 'client:reader'), () => {}))
+  const [first, second] = [await read(), await read()]
+  expect(first.mayFit(6_000_000)).toBe(true)
+  expect(admission.use.bodyBytes).toBe(6_000_000)
+  expect(() => second.mayFit(6_000_000)).toThrow(/bytes/)
+
+  first.add({ body: new Uint8Array(6_000_000), metadata: '', tags: {} }, 6_000_000)
+  expect(admission.use.bodyBytes).toBe(0)
+  expect(second.mayFit(6_000_000)).toBe(true)
 })

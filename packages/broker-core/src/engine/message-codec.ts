@@ -224,9 +224,21 @@ function decode(data: Uint8Array): Decoded | undefined {
   if (metadata === undefined || json === undefined) return undefined
   const fields = fieldsOf(json)
   if (!fields) return undefined
-  // A copy of the body, so that the rest of the received buffer is not kept.
-  const body = new Uint8Array(bytes.subarray(end))
+  const body = separate(bytes.subarray(end))
   return { message: { id, clientId, body, metadata, tags: tagsOf(pairs) }, channel, fields }
+}
+
+/** Bodies of this size are not copied: it takes long. */
+const LARGE_BODY_BYTES = 262_144
+
+/** A buffer may have this many times the bytes of the body that keeps it; clients of storages grow theirs by doubling. */
+const MOST_SLACK = 3
+
+/** Returns a copy of the body, so that it does not keep the rest of the received buffer, unless that is no large part. */
+function separate(body: Uint8Array): Uint8Array {
+  const { buffer, byteOffset, byteLength } = body
+  const isLargePart = byteLength >= LARGE_BODY_BYTES && buffer.byteLength <= MOST_SLACK * byteLength
+  return isLargePart ? new Uint8Array(buffer, byteOffset, byteLength) : new Uint8Array(body)
 }
 
 function fieldsOf(json: string): Decoded['fields'] | undefined {

@@ -24,6 +24,8 @@ export interface ResultLimit {
    * @default every message is read
    */
   readonly admit?: (bytes: number) => void
+  /** Called when the first message was read. @default none */
+  readonly onFirst?: () => void
   /** Called if `maxBytes` keeps a message out of the result. @default none */
   readonly onMore?: () => void
 }
@@ -64,6 +66,7 @@ export class ResultSize {
 
   /** Adds a message if it fits. Returns whether it does. */
   add(message: MessageContent, bytes: number): boolean {
+    if (this.#isEmpty) this.#limit.onFirst?.()
     if (!this.#fits(bytes)) return false
     // The size of a first message that fills the result does not matter, and computing it can take long.
     const isCounted = this.#limit.sizeOf === undefined || (this.#isEmpty && bytes >= this.#left)

@@ -151,14 +151,20 @@ export async function answerBound(
   if (hold === undefined) return { maxBytes, sizeOf: messageSizeInJson, onMore }
   const { key } = hold.account
   await fairTurns.turnAfterOthers(key)
+  // The bytes that are being read: otherwise many reads at the same time would each find the budget unused.
+  let admitted = 0
   return {
     maxBytes,
     onMore,
     admit(bytes) {
       const refusal = hold.charge(bytes)
       if (refusal !== undefined) throw new RefusedError(refusal)
-      // The answer with the message is charged when it is there.
-      hold.discharge(bytes)
+      admitted += bytes
+    },
+    onFirst() {
+      // The answer with the message is charged when it is built.
+      if (admitted > 0) hold.discharge(admitted)
+      admitted = 0
     },
     sizeOf(message) {
       const bytes = messageSizeInJson(message)
