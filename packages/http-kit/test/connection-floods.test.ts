@@ -167,6 +167,24 @@ test('small chunks - more are answered with 400, the connection is closed, and i
   expect((await next.answer()).text).toBe('7')
 })
 
+test('small chunks - an answer that was begun before them is written', async () => {
+  const server = createServer((request, response) => {
+    if (isFlood(request, response)) return
+    request.resume()
+    response.writeHead(415, { Connection: 'close' })
+    response.write('early')
+  })
+  // Node then reads in JavaScript, as with TLS, and writes answers when all bytes were parsed.
+  server.on('connection', (socket) => socket.on('data', () => {}))
+  server.listen(0, '127.0.0.1')
+  onTestFinished(() => void server.close())
+  await once(server, 'listening')
+  const connection = await RawConnection.open((server.address() as AddressInfo).port)
+  await connection.write(`${CHUNKED}${chunk(1).repeat(8_000)}`)
+  await connection.closed
+  expect(connection.received).toMatch(/^HTTP\/1\.1 415 [^]*early/)
+})
+
 test('small chunks - after an early answer the rest of a body is skipped, and the next body is read', async () => {
   let chunks = 0
   const port = await listening((request, response) => {

@@ -150,6 +150,8 @@ function limitChunks(request: HttpRequest, response: HttpResponse): void {
 
 function refuse(connection: HttpConnection): void {
   floods.add(connection)
+  // An answer that was begun in this tick is written at its end, when the connection is closed.
+  if (connection instanceof Duplex) while (connection.writableCorked > 0) connection.uncork()
   const error = Object.assign(new Error('the body has too many small chunks'), { code: 'ERR_SMALL_CHUNKS' })
   const server = 'server' in connection ? connection.server : undefined
   if (server instanceof EventEmitter && server.emit('clientError', error, connection)) return
