@@ -91,6 +91,7 @@ export function paceFloods(server: Server, isTrustedProxy: (address: string) => 
     socket.pause()
     setTimeout(() => {
       if (!server.listening) socket.destroy()
+      if (socket.destroyed) return
       serve()
       socket.resume()
     }, next - now).unref()
