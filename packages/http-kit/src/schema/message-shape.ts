@@ -153,18 +153,21 @@ export async function answerBound(
   await fairTurns.turnAfterOthers(key)
   // The bytes that are being read: otherwise many reads at the same time would each find the budget unused.
   let admitted = 0
+  // The answer with the message is charged when it is built.
+  const onFirst = (): void => {
+    if (admitted > 0) hold.discharge(admitted)
+    admitted = 0
+  }
   return {
     maxBytes,
     onMore,
+    onFirst,
     admit(bytes) {
+      // An earlier message may have been gone before it was read.
+      onFirst()
       const refusal = hold.charge(bytes)
       if (refusal !== undefined) throw new RefusedError(refusal)
       admitted += bytes
-    },
-    onFirst() {
-      // The answer with the message is charged when it is built.
-      if (admitted > 0) hold.discharge(admitted)
-      admitted = 0
     },
     sizeOf(message) {
       const bytes = messageSizeInJson(message)
