@@ -74,6 +74,7 @@ function built(file: string): string {
 const EMBEDDED = fileURLToPath(import.meta.resolve('@signalbox/engine-embedded'))
 /** What the command line loads for a server, for the demo, and for the commands on a store: most of what a server loads. */
 const OF_SERVER = ['run-server.js', 'server.js', 'engine/engines.js', 'config/load.js', 'config/flags.js']
+const NATS = fileURLToPath(import.meta.resolve('@signalbox/engine-nats'))
 const WRITER = join(dirname(EMBEDDED), 'writer/writer-thread.js')
 
 const input: InputOptions = {
@@ -82,6 +83,7 @@ const input: InputOptions = {
     'yaml-thread': built('files/yaml-thread.js'),
     'export-thread': built('telemetry/export-thread.js'),
     'writer-thread': WRITER,
+    'large-thread': join(dirname(NATS), 'large/large-thread.js'),
   },
   platform: 'node',
   external: isOutside,

@@ -85,6 +85,7 @@ async function bundle(folder: string): Promise<void> {
       'yaml-thread': join(ROOT, 'apps/server/src/files/yaml-thread.ts'),
       'export-thread': join(ROOT, 'apps/server/src/telemetry/export-thread.ts'),
       'writer-thread': join(ROOT, 'packages/engine-embedded/src/writer/writer-thread.ts'),
+      'large-thread': join(ROOT, 'packages/engine-nats/src/large/large-thread.ts'),
     },
     platform: 'node',
     resolve: { conditionNames: ['@signalbox/source', 'node', 'import'] },

@@ -1,42 +1,35 @@
 import { unavailable } from '@signalbox/broker-core/engine'
-import { messageOf, readSmallFile, Semaphore } from '@signalbox/broker-core/internal'
+import { Semaphore } from '@signalbox/broker-core/internal'
 import type { JetStreamClient, JetStreamManager } from '@nats-io/jetstream'
 import { jetstream, jetstreamManager } from '@nats-io/jetstream'
-import type {
-  Msg,
-  NatsConnection,
-  NodeConnectionOptions,
-  Payload,
-  RequestOptions,
-  Subscription,
-} from '@nats-io/transport-node'
-import { connect, credsAuthenticator, errors } from '@nats-io/transport-node'
-import { isIP } from 'node:net'
+import type { Msg, NatsConnection, Payload, RequestOptions, Subscription } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
-import { checkServerIdentity } from 'node:tls'
 
-import { API, asBrokerError, isApiError, NatsEngineError } from './errors.ts'
+import { connectToServers, readConnectionData } from './connect.ts'
+import type { ConnectionData } from './connection-options.ts'
+import { API, asBrokerError, isApiError } from './errors.ts'
+import type { Interest } from './large/large-messages.ts'
+import { LARGE_BYTES, LargeMessages } from './large/large-messages.ts'
+import type { HeaderValues, Received } from './large/thread-calls.ts'
+import { headersOf } from './large/thread-calls.ts'
 import type { Settings } from './options.ts'
-import { withoutPassword } from './options.ts'
 import { reportFailure, ReportOnce, runInBackground } from './problems.ts'
 
 /**
- * The bytes of answers of unknown size that are on their way, if each had the maximum size of a message. The servers close
- * a connection to which they have to send 64 MB.
+ * The bytes of answers of unknown size that are on their way, if each had the maximum size of a message: a server that
+ * sends many megabytes delays its answers to everyone.
  */
-const LARGE_BYTES = 32 * 1024 * 1024
+const READ_BYTES = 16 * 1024 * 1024
 /** The most requests for such answers at a time. */
 const MAX_READS = 64
 
 /**
  * The connection of a node to NATS. While it is lost, calls wait for it for a limited time and then fail.
- * Listeners are notified when it is back. Large answers come on a second connection, because everything else would wait
- * behind them.
+ * Listeners are notified when it is back. Large messages travel on a second one: see {@link LargeMessages}.
  */
 export class Connection {
   readonly nc: NatsConnection
-  readonly #reads: NatsConnection
-  #readsAreLost = false
+  readonly large: LargeMessages
   readonly manager: JetStreamManager
   readonly client: JetStreamClient
   readonly #settings: Settings
@@ -48,29 +41,27 @@ export class Connection {
   #back: PromiseWithResolvers<void> | undefined
   #closed = false
 
-  private constructor(nc: NatsConnection, reads: NatsConnection, manager: JetStreamManager, settings: Settings) {
+  private constructor(nc: NatsConnection, data: ConnectionData, manager: JetStreamManager, settings: Settings) {
     this.nc = nc
-    this.#reads = reads
+    this.large = new LargeMessages(data, (message) => this.#refused.report(message, `NATS: ${message}`))
     this.manager = manager
     this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
     this.#settings = settings
     this.#refused = new ReportOnce(settings.onProblem)
-    const fitting = Math.floor(LARGE_BYTES / this.maxPayload)
+    const fitting = Math.floor(READ_BYTES / this.maxPayload)
     this.#space = new Semaphore(Math.max(1, Math.min(MAX_READS, fitting)))
     runInBackground(settings.onProblem, 'following the connection', this.#follow())
-    runInBackground(settings.onProblem, 'following the connection for reads', this.#followReads())
   }
 
   /** @throws NatsEngineError */
   static async open(settings: Settings): Promise<Connection> {
-    const nc = await connectToServers(settings, settings.prefix)
-    let reads: NatsConnection | undefined
+    const data = await readConnectionData(settings)
+    const nc = await connectToServers(settings, data)
     try {
-      reads = await connectToServers(settings, `${settings.prefix}-reads`)
       const manager = await jetstreamManager(nc, { timeout: settings.requestTimeoutMs })
-      return new Connection(nc, reads, manager, settings)
+      return new Connection(nc, data, manager, settings)
     } catch (error) {
-      await Promise.all([nc.close(), reads?.close()])
+      await nc.close()
       throw error
     }
   }
@@ -93,14 +84,6 @@ export class Connection {
       if (status.type === 'disconnect') this.#lost()
       if (status.type === 'reconnect') this.#found()
       // Errors without a call, such as missing permissions.
-      if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
-    }
-  }
-
-  async #followReads(): Promise<void> {
-    for await (const status of this.#reads.status()) {
-      if (status.type === 'disconnect') this.#readsAreLost = true
-      if (status.type === 'reconnect') this.#readsAreLost = false
       if (status.type === 'error') this.#refused.report(status.error.message, `NATS: ${status.error.message}`)
     }
   }
@@ -185,16 +168,33 @@ export class Connection {
     return this.call(() => this.nc.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options }))
   }
 
-  /** Runs a request as {@link request} does, on the second connection: its answer may be large. */
-  read(subject: string, payload: Payload, options?: Partial<RequestOptions>): Promise<Msg> {
-    return this.call(() => {
-      const connection = this.#readsAreLost ? this.nc : this.#reads
-      return connection.request(subject, payload, { timeout: this.#settings.requestTimeoutMs, ...options })
+  /** Runs a request that reads a stream; as a large message if the stream has such ones. */
+  read(stream: string, subject: string, query: string, timeoutMs = this.#settings.requestTimeoutMs): Promise<Received> {
+    return this.call(async () => {
+      if (this.large.receives(stream)) return this.large.request(subject, query, { timeoutMs })
+      const answer = await this.exchange(subject, query, { timeoutMs })
+      if (answer.data.byteLength >= LARGE_BYTES) this.large.expectFrom(stream)
+      return answer
     })
   }
 
+  /** Sends a request at once. Rejects with the errors of the client library. */
+  exchange(
+    subject: string,
+    payload: Uint8Array | string,
+    { timeoutMs, headers }: { readonly timeoutMs: number; readonly headers?: HeaderValues },
+  ): Promise<Received> {
+    const options = { timeout: timeoutMs, ...(headers && headers.length > 0 && { headers: headersOf(headers) }) }
+    return this.nc.request(subject, payload, options)
+  }
+
+  /** Subscribes to a subject as {@link listen} does, on the connection for large messages. */
+  listenLarge(subject: string, handler: (message: Received) => void): Interest {
+    return this.large.listen(subject, (message) => this.#owned('handling a large message', () => handler(message)))
+  }
+
   /**
-   * Runs a request for one message of unknown size when there is space for its answer: see {@link LARGE_BYTES}. Streams
+   * Runs a request for one message of unknown size when there is space for its answer: see {@link READ_BYTES}. Streams
    * take turns, so that many large messages of one delay another by one of them.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
@@ -217,120 +217,8 @@ export class Connection {
     if (this.#closed) return
     this.#closed = true
     this.#back?.resolve()
-    await Promise.all([this.nc.close(), this.#reads.close()])
+    await Promise.all([this.nc.close(), this.large.close()])
   }
-}
-
-const RETRY_MS = 1_000
-
-/**
- * Opens a connection. Waits for the servers as long as the settings allow, and reports the wait
- * once.
- * @param name Its name on the servers
- * @throws NatsEngineError OPTION_INVALID, SERVERS_UNREACHABLE, SERVERS_REFUSED
- */
-async function connectToServers(settings: Settings, name: string): Promise<NatsConnection> {
-  const options = await connectionOptions(settings, name)
-  const shown = settings.servers.map(withoutPassword).join(', ')
-  for (let waiting = false; ;) {
-    settings.signal?.throwIfAborted()
-    try {
-      const connection = await connect(options)
-      if (waiting) settings.onProblem({ kind: 'healed', message: `connected to NATS at ${shown}` })
-      return connection
-    } catch (error) {
-      if (isRefusal(error)) {
-        throw new NatsEngineError('SERVERS_REFUSED', `NATS refused the connection to ${shown}: ${messageOf(error)}`, {
-          cause: error,
-        })
-      }
-      if (!settings.waitForServers) {
-        throw new NatsEngineError('SERVERS_UNREACHABLE', `NATS cannot be reached at ${shown}`, { cause: error })
-      }
-      if (!waiting) {
-        settings.onProblem({
-          kind: 'disconnected',
-          message: `NATS cannot be reached at ${shown}; waiting for it`,
-          error,
-        })
-      }
-      waiting = true
-    }
-    // An abort ends the wait; the check at the top of the loop throws its reason.
-    await pause(RETRY_MS, undefined, { signal: settings.signal }).catch(() => {})
-  }
-}
-
-async function connectionOptions(settings: Settings, name: string): Promise<NodeConnectionOptions> {
-  const { servers, credsFile, tls } = settings
-  const withUser = servers.map(credentialsIn).find((found) => found !== undefined)
-  const creds = credsFile === undefined ? undefined : await readOption('credsFile', credsFile)
-  const tlsOptions = {
-    checkServerIdentity: identityCheck(servers),
-    ...(tls?.caFile !== undefined && { ca: await readOption('tls.caFile', tls.caFile) }),
-    ...(tls?.certFile !== undefined && { cert: await readOption('tls.certFile', tls.certFile) }),
-    ...(tls?.keyFile !== undefined && { key: await readOption('tls.keyFile', tls.keyFile) }),
-  }
-  const encrypted = Object.keys(tls ?? {}).length > 0 || servers.some((server) => server.startsWith('tls://'))
-  return {
-    servers: servers.map((server) => withoutPassword(server).replace(/^\w+:\/\//, '')),
-    name,
-    timeout: settings.requestTimeoutMs,
-    maxReconnectAttempts: -1,
-    reconnectTimeWait: 250,
-    // Credentials may be in rotation: a refusal during a reconnection does not end the engine.
-    ignoreAuthErrorAbort: true,
-    // A frozen server is given up after two unanswered pings, that is after 4 to 6 s: about as long as a call
-    // waits for an answer.
-    pingInterval: 2_000,
-    maxPingOut: 2,
-    noAsyncTraces: true,
-    ...(encrypted && { tls: tlsOptions }),
-    ...(creds !== undefined && { authenticator: credsAuthenticator(new TextEncoder().encode(creds)) }),
-    ...(creds === undefined && withUser),
-  }
-}
-
-/**
- * Checks the server's certificate. For a server that is addressed by its IP, the client passes no host, and
- * Node looks for `localhost` in the certificate: it must then contain one of the given addresses.
- */
-function identityCheck(servers: readonly string[]): typeof checkServerIdentity {
-  const addresses = servers
-    .map((server) => new URL(`nats://${withoutPassword(server).replace(/^\w+:\/\//, '')}`).hostname)
-    .map((host) => host.replace(/^\[(.*)\]$/, '$1'))
-    .filter((host) => isIP(host) !== 0)
-  return (host, certificate) => {
-    const problem = checkServerIdentity(host, certificate)
-    if (!problem || host !== 'localhost') return problem
-    return addresses.some((address) => !checkServerIdentity(address, certificate)) ? undefined : problem
-  }
-}
-
-function credentialsIn(server: string): { user: string; pass: string } | undefined {
-  const match = /^(?:\w+:\/\/)?([^@]*)@/.exec(server)
-  if (match?.[1] === undefined) return undefined
-  const [user = '', ...pass] = match[1].split(':')
-  return { user: decodeURIComponent(user), pass: decodeURIComponent(pass.join(':')) }
-}
-
-async function readOption(name: string, file: string): Promise<string> {
-  try {
-    return (await readSmallFile(file)).text
-  } catch (error) {
-    throw new NatsEngineError('OPTION_INVALID', `invalid option ${name}: ${messageOf(error)}`, { cause: error })
-  }
-}
-
-const CERTIFICATE = /certificate|self[- ]signed|unable to verify|ERR_TLS|altnames|secure connection/i
-
-function isRefusal(error: unknown): boolean {
-  for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
-    if (cause instanceof errors.AuthorizationError) return true
-    if (CERTIFICATE.test(cause.message)) return true
-    if ('code' in cause && typeof cause.code === 'string' && CERTIFICATE.test(cause.code)) return true
-  }
-  return false
 }
 
 const TRIES = 6

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { Check } from 'typebox/schema'
+import { Buffer } from 'node:buffer'
 
 /** Parses a text from another node or from the servers. Returns undefined unless it matches the schema. */
 export function jsonOf<T extends TSchema>(schema: T, text: string): Static<T> | undefined {
@@ -13,4 +14,9 @@ function parsed(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/** Returns the text of a message. */
+export function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString()
 }

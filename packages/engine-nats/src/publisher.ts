@@ -1,15 +1,17 @@
 import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
 import type { ApiError } from '@nats-io/jetstream'
 import { JetStreamApiError, PubHeaders } from '@nats-io/jetstream'
-import type { Payload } from '@nats-io/transport-node'
-import { headers } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from './connection.ts'
 import { API, isNoResponders } from './errors.ts'
+import { textOf } from './json.ts'
+import { PublishOrder } from './publish-order.ts'
 import { hash } from './subjects.ts'
 
 interface PublishOptions {
+  /** The key of the channel whose messages keep their order. Only messages of a channel may be large. */
+  readonly channel?: string
   /** The deduplication id: within its window the stream ignores a second message with the same id. */
   readonly messageId?: string | undefined
   /** The expected sequence of the subject's last message; 0 expects that there is none. */
@@ -57,11 +59,25 @@ interface Acknowledgement {
 }
 
 /**
+ * Returns a function that encodes a message each time that it is sent. The first call returns `first`, which was encoded to
+ * know its size.
+ */
+export function encodedAgain(first: Uint8Array, encode: () => Uint8Array): () => Uint8Array {
+  let next: Uint8Array | undefined = first
+  return () => {
+    const now = next ?? encode()
+    next = undefined
+    return now
+  }
+}
+
+/**
  * Publishes to streams. Limits the number of concurrent publishes; more of them wait for acknowledgements.
  */
 export class Publisher {
   readonly #connection: Connection
   readonly #timeoutMs: number
+  readonly #order = new PublishOrder()
   readonly #waiting: (() => void)[] = []
   #outstanding = 0
   #bytes = 0
@@ -73,42 +89,59 @@ export class Publisher {
 
   /**
    * Resolves when the message is stored.
+   * @param content The message, or with `options.channel` a function that encodes it: a large message moves to the
+   * connection for such messages, and is encoded again if it is sent again
    * @throws StreamGone
    * @throws BrokerError MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
    */
   async publish(
     subject: string,
-    payload: Uint8Array,
+    content: Uint8Array | (() => Uint8Array),
     options: PublishOptions = {},
     translate: (error: unknown) => unknown = () => undefined,
   ): Promise<Published> {
-    this.assertFits(payload)
+    const encode = typeof content === 'function' ? content : () => content
+    const payload = encode()
+    const bytes = payload.byteLength
+    this.assertFitsBytes(bytes)
     while (this.#outstanding >= MAX_OUTSTANDING || this.#bytes >= MAX_OUTSTANDING_BYTES) {
       const { promise, resolve } = Promise.withResolvers<void>()
       this.#waiting.push(resolve)
       await promise
     }
     this.#outstanding++
-    this.#bytes += payload.byteLength
+    this.#bytes += bytes
     try {
       return await this.#connection.call(
-        () => this.#settled(subject, payload, options),
+        () => this.#ordered(subject, encodedAgain(payload, encode), bytes, options),
         (error) => (isNoResponders(error) ? new StreamGone() : translate(error)),
       )
     } finally {
       this.#outstanding--
-      this.#bytes -= payload.byteLength
+      this.#bytes -= bytes
       this.#waiting.shift()?.()
     }
+  }
+
+  #ordered(subject: string, encode: () => Uint8Array, bytes: number, options: PublishOptions): Promise<Published> {
+    const { large } = this.#connection
+    const isLarge = options.channel !== undefined && large.takes(bytes)
+    if (options.channel === undefined || !large.isStarted) return this.#settled(subject, encode, options, false)
+    return this.#order.run(options.channel, isLarge, (asLarge) => this.#settled(subject, encode, options, asLarge))
   }
 
   /**
    * Newer servers accept only the first of several messages with the same id, until it is stored or has
    * failed.
    */
-  async #settled(subject: string, payload: Payload, options: PublishOptions): Promise<Published> {
+  async #settled(
+    subject: string,
+    encode: () => Uint8Array,
+    options: PublishOptions,
+    asLarge: boolean,
+  ): Promise<Published> {
     for (const until = Date.now() + this.#timeoutMs; ;) {
-      const published = await this.#request(subject, payload, options)
+      const published = await this.#request(subject, encode(), options, asLarge)
       if (published) return published
       if (Date.now() >= until) throw unavailable('a message with the same id is being stored')
       await pause(IN_PROCESS_MS)
@@ -118,19 +151,21 @@ export class Publisher {
   /** Resolves with undefined while the outcome of another message with the same id is unknown. */
   async #request(
     subject: string,
-    payload: Payload,
+    payload: Uint8Array,
     { messageId, expectLastOfSubject, ttlSeconds }: PublishOptions,
+    asLarge: boolean,
   ): Promise<Published | undefined> {
-    const timeout = this.#timeoutMs
-    const sent = { timeout, headers: headers() }
-    if (messageId !== undefined) sent.headers.set(PubHeaders.MsgIdHdr, messageId)
+    const headers: [string, string][] = []
+    if (messageId !== undefined) headers.push([PubHeaders.MsgIdHdr, messageId])
     if (expectLastOfSubject !== undefined) {
-      sent.headers.set(PubHeaders.ExpectedLastSubjectSequenceHdr, String(expectLastOfSubject))
+      headers.push([PubHeaders.ExpectedLastSubjectSequenceHdr, String(expectLastOfSubject)])
     }
-    if (ttlSeconds !== undefined) sent.headers.set(PubHeaders.MessageTTL, String(ttlSeconds))
-    const plain = messageId === undefined && expectLastOfSubject === undefined && ttlSeconds === undefined
-    const answer = await this.#connection.nc.request(subject, payload, plain ? { timeout } : sent)
-    const { seq, duplicate, error } = answer.json<Acknowledgement>()
+    if (ttlSeconds !== undefined) headers.push([PubHeaders.MessageTTL, String(ttlSeconds)])
+    const sent = { timeoutMs: this.#timeoutMs, headers }
+    const { data } = await (asLarge
+      ? this.#connection.large.request(subject, payload, sent)
+      : this.#connection.exchange(subject, payload, sent))
+    const { seq, duplicate, error }: Acknowledgement = JSON.parse(textOf(data))
     // Server 2.15 refuses the message, 2.10 reports no sequence.
     if (error?.err_code === API.DUPLICATE_IN_PROCESS || (duplicate === true && seq === 0)) return undefined
     if (error) throw new JetStreamApiError(error)

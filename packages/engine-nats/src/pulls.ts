@@ -1,7 +1,8 @@
-import type { Msg, Subscription } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 
 import type { Connection } from './connection.ts'
+import type { Interest } from './large/large-messages.ts'
+import type { Received } from './large/thread-calls.ts'
 
 interface PullOptions {
   readonly batch: number
@@ -21,11 +22,14 @@ interface PullOptions {
 export type PullEnd = 'done' | 'large' | 'gone' | 'lost'
 
 /**
- * The bytes that the servers may deliver at once to all pulls, without those that use {@link Connection.withSpace}.
- * Every new pull may use half of the rest, and this minimum in any case.
+ * The bytes that the servers may deliver at once to all pulls on each connection, without those that use
+ * {@link Connection.withSpace}. Every new pull may use half of the rest, and this minimum in any case. A server that copies
+ * 16 MB of large messages at a time delays its answers to everyone by a tenth of a second.
  */
-const PULL_BYTES = 16 * 1024 * 1024
+const PULL_BYTES = { small: 16 * 1024 * 1024, large: 4 * 1024 * 1024 }
 const MIN_BYTES = 128 * 1024
+/** The most bytes of one pull on the connection for small messages, which wait behind them. */
+const SMALL_BYTES = 1024 * 1024
 /** The time after which a pull counts as waiting: the servers had nothing to deliver. */
 const FRESH_MS = 50
 const HEARTBEAT_MS = 5_000
@@ -41,7 +45,7 @@ interface Pull {
   /** A part of the reply subject that only the messages of this consumer have. */
   readonly origin: string
   left: number
-  readonly onMessage: (message: Msg) => void
+  readonly onMessage: (message: Received) => void
   readonly end: (how: PullEnd) => void
   readonly silenceMs: number
   timer: NodeJS.Timeout | undefined
@@ -49,23 +53,32 @@ interface Pull {
 
 interface Slot {
   readonly inbox: string
-  readonly subscription: Subscription
+  /** `true` on the connection for large messages. */
+  readonly isLarge: boolean
+  readonly subscription: Interest
   pull: Pull | undefined
 }
 
 /** Requests for messages of pull consumers. */
 export class Pulls {
   readonly #connection: Connection
-  readonly #free: Slot[] = []
+  /** The slots without a pull, on the connection for small and on that for large messages. */
+  readonly #free = { small: new Array<Slot>(), large: new Array<Slot>() }
   readonly #slots = new Set<Slot>()
-  #promisedBytes = 0
+  readonly #promisedBytes = { small: 0, large: 0 }
   #closed = false
 
   constructor(connection: Connection) {
     this.#connection = connection
-    connection.onReconnect(() => {
-      for (const { pull } of this.#slots) pull?.end('lost')
+    connection.onReconnect(() => this.#lose(false))
+    connection.large.onLost(() => {
+      for (const slot of this.#free.large.splice(0)) this.#drop(slot)
+      this.#lose(true)
     })
+  }
+
+  #lose(isLarge: boolean): void {
+    for (const slot of this.#slots) if (slot.isLarge === isLarge) slot.pull?.end('lost')
   }
 
   /**
@@ -76,34 +89,39 @@ export class Pulls {
     stream: string,
     consumer: string,
     { batch, waitMs, maxBytes = Infinity }: PullOptions,
-    onMessage: (message: Msg) => void,
+    onMessage: (message: Received) => void,
   ): Promise<PullEnd> {
     const until = Date.now() + waitMs
     let arrived = 0
-    const arrive = (message: Msg): void => {
+    const arrive = (message: Received): void => {
       arrived++
       onMessage(message)
     }
     for (let left = waitMs; ; left = Math.max(0, until - Date.now())) {
-      const share = this.#share()
-      const bytes = Math.min(maxBytes, share.bytes)
-      const end = await this.#request(stream, consumer, { batch, waitMs: left, maxBytes: bytes }, arrive)
+      const { large } = this.#connection
+      const isLarge = large.receives(stream)
+      const share = this.#share(isLarge ? 'large' : 'small')
+      const bytes = Math.min(maxBytes, isLarge ? share.bytes : Math.min(share.bytes, SMALL_BYTES))
+      const end = await this.#request(stream, consumer, { batch, waitMs: left, maxBytes: bytes }, arrive, isLarge)
       share.release()
       if (end !== 'large' || bytes === maxBytes) return end
       if (arrived > 0) return 'done'
+      if (!isLarge) large.expectFrom(stream)
+      if (!isLarge && large.receives(stream)) continue
       const one = await this.#requestLarge(stream, consumer, maxBytes, arrive)
       if (one !== 'done' || arrived > 0 || left === 0) return one
     }
   }
 
   /** Returns the bytes that the servers may deliver at once to a new pull. */
-  #share(): { readonly bytes: number; readonly release: () => void } {
-    const bytes = Math.max(MIN_BYTES, Math.floor((PULL_BYTES - this.#promisedBytes) / 2))
-    this.#promisedBytes += bytes
+  #share(size: 'small' | 'large'): { readonly bytes: number; readonly release: () => void } {
+    const promised = this.#promisedBytes
+    const bytes = Math.max(MIN_BYTES, Math.floor((PULL_BYTES[size] - promised[size]) / 2))
+    promised[size] += bytes
     let held = bytes
     const release = (): void => {
       clearTimeout(timer)
-      this.#promisedBytes -= held
+      promised[size] -= held
       held = 0
     }
     const timer = setTimeout(release, FRESH_MS).unref()
@@ -115,11 +133,14 @@ export class Pulls {
     stream: string,
     consumer: string,
     maxBytes: number,
-    onMessage: (message: Msg) => void,
+    onMessage: (message: Received) => void,
   ): Promise<PullEnd> {
     const options = { batch: 1, waitMs: 0, maxBytes: maxBytes === Infinity ? undefined : maxBytes }
     try {
-      return await this.#connection.withSpace(stream, () => this.#request(stream, consumer, options, onMessage))
+      return await this.#connection.withSpace(stream, () => {
+        const isLarge = this.#connection.large.receives(stream)
+        return this.#request(stream, consumer, options, onMessage, isLarge)
+      })
     } catch {
       return 'lost'
     }
@@ -129,7 +150,8 @@ export class Pulls {
     stream: string,
     consumer: string,
     options: PullOptions,
-    onMessage: (message: Msg) => void,
+    onMessage: (message: Received) => void,
+    isLarge: boolean,
   ): Promise<PullEnd> {
     if (this.#closed) return Promise.resolve('gone')
     const { promise, resolve } = Promise.withResolvers<PullEnd>()
@@ -137,7 +159,7 @@ export class Pulls {
     const heartbeat = waitMs >= 2 * HEARTBEAT_MS
     let slot: Slot
     try {
-      slot = this.#free.pop() ?? this.#open()
+      slot = this.#freeOf(isLarge).pop() ?? this.#open(isLarge)
     } catch {
       return Promise.resolve('lost')
     }
@@ -153,7 +175,7 @@ export class Pulls {
         if (how === 'lost') pull.timer = setTimeout(() => this.#drop(slot), STRAY_MS).unref()
         else if (slot.pull === pull) {
           slot.pull = undefined
-          this.#free.push(slot)
+          this.#freeOf(isLarge).push(slot)
         }
       },
     }
@@ -168,20 +190,26 @@ export class Pulls {
     }
     try {
       const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer}`
-      this.#connection.nc.publish(subject, JSON.stringify(request), { reply: slot.inbox })
+      const { nc, large } = this.#connection
+      if (isLarge) large.publish(subject, JSON.stringify(request), slot.inbox)
+      else nc.publish(subject, JSON.stringify(request), { reply: slot.inbox })
     } catch {
       pull.end('lost')
     }
     return promise
   }
 
-  #open(): Slot {
+  #freeOf(isLarge: boolean): Slot[] {
+    return isLarge ? this.#free.large : this.#free.small
+  }
+
+  #open(isLarge: boolean): Slot {
     const inbox = createInbox()
-    const slot: Slot = {
-      inbox,
-      pull: undefined,
-      subscription: this.#connection.listen(inbox, (message) => this.#receive(slot, message)),
-    }
+    const receive = (message: Received): void => this.#receive(slot, message)
+    const subscription = isLarge
+      ? this.#connection.listenLarge(inbox, receive)
+      : this.#connection.listen(inbox, receive)
+    const slot: Slot = { inbox, isLarge, pull: undefined, subscription }
     this.#slots.add(slot)
     return slot
   }
@@ -196,7 +224,7 @@ export class Pulls {
     pull.timer = setTimeout(() => pull.end('lost'), pull.silenceMs).unref()
   }
 
-  #receive({ pull }: Slot, message: Msg): void {
+  #receive({ pull }: Slot, message: Received): void {
     const { reply = '' } = message
     if (reply.startsWith('$JS.ACK.')) {
       if (!pull || !reply.includes(pull.origin)) return this.#receiveStray(message, reply)
@@ -220,7 +248,7 @@ export class Pulls {
    * Handles a message that an earlier pull of this subscription requested: a frozen server answers requests
    * when it resumes. Passes it to the current pull of its consumer; without one, rejects it (nack).
    */
-  #receiveStray(message: Msg, reply: string): void {
+  #receiveStray(message: Received, reply: string): void {
     for (const { pull } of this.#slots) {
       if (!pull || !reply.includes(pull.origin)) continue
       pull.onMessage(message)
@@ -243,7 +271,8 @@ export class Pulls {
       clearTimeout(slot.pull?.timer)
       this.#drop(slot)
     }
-    this.#free.length = 0
+    this.#free.small.length = 0
+    this.#free.large.length = 0
   }
 }
 

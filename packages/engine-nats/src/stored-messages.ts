@@ -1,11 +1,12 @@
 import { unavailable } from '@signalbox/broker-core/engine'
 import { MultiMap } from '@signalbox/broker-core/internal'
-import type { Msg } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 import { setImmediate as nextTick } from 'node:timers/promises'
 
 import type { Connection } from './connection.ts'
 import { API, isApiError, isForbidden, isTimeout } from './errors.ts'
+import { textOf } from './json.ts'
+import type { Received } from './large/thread-calls.ts'
 import type { Settings } from './options.ts'
 
 /** A message as a stream stores it. */
@@ -92,18 +93,20 @@ export class StoredMessages {
     const { headers, data } = answer
     if (headers?.code === MESSAGE_NOT_FOUND) return undefined
     const [subject, sequence, time] = DIRECT_HEADERS.map((name) => headers?.get(name))
-    if (!subject || !sequence || !time) throw unavailable(`NATS answered ${headers?.status ?? 'without a message'}`)
+    if (!subject || !sequence || !time)
+      throw unavailable(`NATS answered ${headers?.description ?? 'without a message'}`)
     return { subject, sequence: Number(sequence), timestamp: millisecondsOf(time), data }
   }
 
   /** Returns undefined if nothing answers. */
-  async #getDirectly(stream: string, query: Query): Promise<Msg | undefined> {
+  async #getDirectly(stream: string, query: Query): Promise<Received | undefined> {
     const gone = Promise.withResolvers<undefined>()
     const end = (): void => gone.resolve(undefined)
     this.#reading.add(stream, end)
     try {
-      const timeout = Math.min(DIRECT_MS, this.#requestTimeoutMs)
-      const asked = this.#connection.read(`$JS.API.DIRECT.GET.${stream}`, JSON.stringify(query), { timeout })
+      const timeoutMs = Math.min(DIRECT_MS, this.#requestTimeoutMs)
+      const subject = `$JS.API.DIRECT.GET.${stream}`
+      const asked = this.#connection.read(stream, subject, JSON.stringify(query), timeoutMs)
       return await Promise.race([asked, gone.promise])
     } catch (error) {
       this.#direct.delete(stream)
@@ -153,9 +156,10 @@ export class StoredMessages {
   }
 
   async #getAsJson(stream: string, query: Query): Promise<StoredMessage | undefined> {
-    const answer = await this.#connection.read(`$JS.API.STREAM.MSG.GET.${stream}`, JSON.stringify(query))
-    const large = await largeData(answer.data)
-    const { message, error } = large === undefined ? answer.json<Answer>() : large.rest
+    const subject = `$JS.API.STREAM.MSG.GET.${stream}`
+    const { data: json } = await this.#connection.read(stream, subject, JSON.stringify(query))
+    const large = await largeData(json)
+    const { message, error }: Answer = large === undefined ? JSON.parse(textOf(json)) : large.rest
     if (message) {
       const { subject, seq, time } = message
       const data = large?.data ?? Buffer.from(message.data ?? '', 'base64')

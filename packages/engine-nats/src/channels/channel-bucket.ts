@@ -4,7 +4,6 @@ import { unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
 import type { KV } from '@nats-io/kv'
 import { Kvm } from '@nats-io/kv'
-import type { Msg } from '@nats-io/transport-node'
 import { Type } from 'typebox'
 import { Buffer } from 'node:buffer'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -13,6 +12,7 @@ import type { Connection } from '../connection.ts'
 import { sharedSetUp } from '../connection.ts'
 import { isWrongSequence } from '../errors.ts'
 import { jsonOf } from '../json.ts'
+import type { Received } from '../large/thread-calls.ts'
 import type { Settings } from '../options.ts'
 import { ReportOnce } from '../problems.ts'
 import type { Publisher } from '../publisher.ts'
@@ -121,7 +121,7 @@ export class ChannelBucket {
     if (pending === 0) caughtUp.resolve(true)
     let deliveries = 0
     let missed = false
-    const hear = (message: Msg): void => {
+    const hear = (message: Received): void => {
       const ack = parseAckSubject(message.reply ?? '')
       if (signal.aborted || ack === undefined) return
       if (ack.delivery !== ++deliveries) {
@@ -167,7 +167,7 @@ export class ChannelBucket {
     this.#connection.manager.consumers.delete(this.#stream, consumer).catch(() => {})
   }
 
-  #news({ subject, data, headers }: Msg, revision: number): ChannelNews | undefined {
+  #news({ subject, data, headers }: Received, revision: number): ChannelNews | undefined {
     const key = subject.slice(`$KV.${this.#subjects.channelBucket}.`.length)
     if (!headers?.has('KV-Operation')) {
       const channel = this.#read(key, data, revision)

@@ -1,10 +1,10 @@
 import type { OpenSubscription, StoredEvent, StoredEventListener } from '@signalbox/broker-core/engine'
 import { messageSize, unavailable } from '@signalbox/broker-core/engine'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
-import type { Msg } from '@nats-io/transport-node'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
+import type { Received } from '../large/thread-calls.ts'
 import type { Parts } from '../parts.ts'
 import { reportFailure, runInBackground } from '../problems.ts'
 import { parseAckSubject } from '../pulls.ts'
@@ -119,7 +119,7 @@ export class EventsStoreFollower {
    * Decodes an entry. Returns undefined if it is not valid, or if an earlier delivery of the consumer did
    * not arrive.
    */
-  #entryOf(message: Msg): StoredEvent | undefined {
+  #entryOf(message: Received): StoredEvent | undefined {
     const ack = parseAckSubject(message.reply ?? '')
     if (ack?.delivery !== ++this.#deliveries) return undefined
     return storedEventOf(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })

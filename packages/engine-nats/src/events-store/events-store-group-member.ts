@@ -3,10 +3,11 @@ import { groupLimit, isBrokerError, messageSize } from '@signalbox/broker-core/e
 import { SerialTasks } from '@signalbox/broker-core/internal'
 import type { ConsumerConfig } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy } from '@nats-io/jetstream'
-import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
+import type { Subscription as Interest } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError, isNoResponders } from '../errors.ts'
+import type { Received } from '../large/thread-calls.ts'
 import type { Parts } from '../parts.ts'
 import { ACK, NAK, parseAckSubject } from '../pulls.ts'
 import { hash } from '../subjects.ts'
@@ -89,7 +90,7 @@ export class EventsStoreGroupMember {
       this.#made = false
     }
     if (!this.#made) await this.join()
-    const taken: Msg[] = []
+    const taken: Received[] = []
     const { changed } = this.#loop
     let left = false
     const pulling = this.#parts.pulls.pull(channel.stream, this.#consumer, { batch: 1, waitMs: PULL_MS }, (message) => {
@@ -106,7 +107,7 @@ export class EventsStoreGroupMember {
     }
   }
 
-  async #handle(message: Msg): Promise<void> {
+  async #handle(message: Received): Promise<void> {
     const { connection, counterTable, settings } = this.#parts
     const subject = message.reply ?? ''
     const entry = this.#entryOf(message)
@@ -147,7 +148,7 @@ export class EventsStoreGroupMember {
     }
   }
 
-  #entryOf(message: Msg): StoredEvent | undefined {
+  #entryOf(message: Received): StoredEvent | undefined {
     const ack = parseAckSubject(message.reply ?? '')
     return ack && storedEventOf(this.#name, { data: message.data, sequence: ack.sequence, timestamp: ack.timestamp })
   }

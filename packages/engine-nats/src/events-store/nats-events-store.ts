@@ -27,7 +27,7 @@ import { isWrongSequence } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import { failure } from '../problems.ts'
 import type { Published } from '../publisher.ts'
-import { claimOf, StreamGone } from '../publisher.ts'
+import { claimOf, encodedAgain, StreamGone } from '../publisher.ts'
 import { hash } from '../subjects.ts'
 import { EventsStoreFollower } from './events-store-follower.ts'
 import type { GroupName } from './events-store-group-member.ts'
@@ -77,12 +77,14 @@ export class NatsEventsStore implements EventsStoreEngine {
     const message = key === given.key ? given : { ...given, key }
     const { tombstone = false, deduplicationId } = message
     const origin = deduplicationId === undefined ? undefined : hash(deduplicationId)
-    const payload = encodeEntry(name, { message, key, tombstone, origin })
-    this.#parts.publisher.assertFits(payload)
+    const encodeOnce = (): Uint8Array => encodeEntry(name, { message, key, tombstone, origin })
+    const first = encodeOnce()
+    this.#parts.publisher.assertFits(first)
+    const encode = encodedAgain(first, encodeOnce)
     for (let tries = 0; tries < TRIES; tries++) {
       const channel = await this.#channelFor(name)
       try {
-        return await this.#result(channel, message, await this.#publish(channel, message, payload))
+        return await this.#result(channel, message, await this.#publish(channel, message, encode))
       } catch (error) {
         if (!(error instanceof StreamGone)) throw error
         await this.#parts.storedChannels.settle('events_store', name, channel)
@@ -102,30 +104,35 @@ export class NatsEventsStore implements EventsStoreEngine {
     return channel
   }
 
-  async #publish(channel: StoredChannel, message: EventsStoreAppend, payload: Uint8Array): Promise<Published> {
+  async #publish(channel: StoredChannel, message: EventsStoreAppend, encode: () => Uint8Array): Promise<Published> {
     const { subjects, publisher } = this.#parts
     const { key, deduplicationId, expectLastOfKey } = message
     const { incarnation, options } = channel
     if (key !== undefined && expectLastOfKey !== undefined) {
-      return this.#publishExpecting(channel, message, payload, key, expectLastOfKey)
+      return this.#publishExpecting(channel, message, encode, key, expectLastOfKey)
     }
     const subject =
       key === undefined ? subjects.entry(incarnation, options.compacted) : subjects.keyed(incarnation, key)
     const messageId = deduplicationId === undefined ? undefined : hash(deduplicationId)
-    return publisher.publish(subject, payload, { messageId })
+    return publisher.publish(subject, encode, { channel: incarnation, messageId })
   }
 
   async #publishExpecting(
     channel: StoredChannel,
     message: EventsStoreAppend,
-    payload: Uint8Array,
+    encode: () => Uint8Array,
     key: string,
     expected: number,
   ): Promise<Published> {
     const subject = this.#parts.subjects.keyed(channel.incarnation, key)
-    const options = { messageId: claimOf(subject, expected), expectLastOfSubject: expected }
+    const { incarnation } = channel
+    const options = {
+      channel: incarnation,
+      messageId: claimOf(subject, expected),
+      expectLastOfSubject: expected,
+    }
     try {
-      const published = await this.#parts.publisher.publish(subject, payload, options, (error) =>
+      const published = await this.#parts.publisher.publish(subject, encode, options, (error) =>
         isWrongSequence(error) ? error : undefined,
       )
       if (!published.duplicate) return published

@@ -18,9 +18,9 @@ import {
   returnOf,
   toQueueMessage,
 } from '@signalbox/broker-core/engine'
-import type { Msg } from '@nats-io/transport-node'
 
 import type { StoredChannel } from '../channels/channel-bucket.ts'
+import type { Received } from '../large/thread-calls.ts'
 import type { Parts } from '../parts.ts'
 import { reportFailure, ReportOnce } from '../problems.ts'
 import type { AckSubject } from '../pulls.ts'
@@ -116,7 +116,7 @@ export class DeliveryAdmission {
    * Returns the delivery, if it is for a receiver. Handles messages that are early, expired, due for the
    * dead-letter queue, or invalid, and returns undefined for them. Never rejects.
    */
-  admit(message: Msg): Delivery | Promise<Delivery | undefined> | undefined {
+  admit(message: Received): Delivery | Promise<Delivery | undefined> | undefined {
     const subject = message.reply ?? ''
     const ack = parseAckSubject(subject)
     const record = decodeQueueMessage(message.data)

@@ -17,7 +17,7 @@ import type { StoredChannel } from '../channels/channel-bucket.ts'
 import { API, isApiError } from '../errors.ts'
 import type { Parts } from '../parts.ts'
 import type { Published } from '../publisher.ts'
-import { StreamGone } from '../publisher.ts'
+import { encodedAgain, StreamGone } from '../publisher.ts'
 import { GROUP_PARTITIONS, MAX_DELAYED } from '../streams.ts'
 import { hash } from '../subjects.ts'
 import type { QueueGauges } from './queue-gauges.ts'
@@ -127,7 +127,7 @@ export class QueueSender {
    * @throws BrokerError QUEUE_FULL, CHANNEL_LIMIT, MESSAGE_TOO_LARGE, ENGINE_UNAVAILABLE
    */
   async store(name: string, record: EncodedQueueMessage, messageId: string | undefined): Promise<Stored> {
-    const payload = this.#encode(name, record)
+    const encode = encodedAgain(this.#encode(name, record), () => this.#encode(name, record))
     let swept = false
     for (let tries = 0; tries < TRIES; tries++) {
       const channel = await this.#parts.storedChannels.ensure('queues', name)
@@ -139,7 +139,7 @@ export class QueueSender {
         this.#partition(name, record),
       )
       try {
-        return { ...(await this.#publish(name, subject, payload, record, messageId)), channel }
+        return { ...(await this.#publish(channel, subject, encode, record, messageId)), channel }
       } catch (error) {
         // Expired messages do not count towards the limits.
         if (isBrokerError(error, 'QUEUE_FULL') && !swept && (await this.#gauges.sweep(channel)) > 0) swept = true
@@ -159,9 +159,9 @@ export class QueueSender {
   }
 
   async #publish(
-    name: string,
+    channel: StoredChannel,
     subject: string,
-    payload: Uint8Array,
+    encode: () => Uint8Array,
     { expiresAt }: EncodedQueueMessage,
     messageId: string | undefined,
   ): Promise<Published> {
@@ -171,15 +171,16 @@ export class QueueSender {
       if (isApiError(error, API.TTL_DISABLED)) return error
       if (!isApiError(error, API.STREAM_STORE_FAILED)) return undefined
       const exceeded = /maximum (messages|bytes)/.exec(error.message)?.[1]
-      return exceeded === undefined ? undefined : this.#full(name, exceeded === 'bytes' ? 'bytes' : 'messages')
+      return exceeded === undefined ? undefined : this.#full(channel.name, exceeded === 'bytes' ? 'bytes' : 'messages')
     }
-    if (ttlSeconds === undefined) return publisher.publish(subject, payload, { messageId }, translate)
+    const options = { channel: channel.incarnation, messageId }
+    if (ttlSeconds === undefined) return publisher.publish(subject, encode, options, translate)
     try {
-      return await publisher.publish(subject, payload, { messageId, ttlSeconds }, translate)
+      return await publisher.publish(subject, encode, { ...options, ttlSeconds }, translate)
     } catch (error) {
       // An older server created the stream, and no node has updated it yet.
       if (!isApiError(error, API.TTL_DISABLED)) throw error
-      return publisher.publish(subject, payload, { messageId }, translate)
+      return publisher.publish(subject, encode, options, translate)
     }
   }
 

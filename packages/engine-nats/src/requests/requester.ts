@@ -7,22 +7,29 @@ import {
   messageSize,
   unavailable,
 } from '@signalbox/broker-core/engine'
-import type { Msg, Subscription as Interest } from '@nats-io/transport-node'
+import type { Subscription as Interest } from '@nats-io/transport-node'
 import { createInbox } from '@nats-io/transport-node'
 import { Buffer } from 'node:buffer'
 
 import { asBrokerError } from '../errors.ts'
+import type { Received } from '../large/thread-calls.ts'
 import type { Parts } from '../parts.ts'
 import { MAX_TIMER_MS, noSubscriber, unanswered } from '@signalbox/broker-core/internal'
 
 /** The silence after which a subscriber's node counts as dead, in milliseconds. */
 export const SILENCE_MS = 15_000
 
-/** The requests of this node, and the inbox of their answers. */
+/** The subjects of the answers to a request, or their beginning, on each connection. */
+interface Inboxes {
+  readonly small: string
+  readonly large: string
+}
+
+/** The requests of this node, and the inboxes of their answers. */
 export class Requester {
   readonly #parts: Parts
   readonly #silenceMs: number
-  readonly #inbox = createInbox()
+  readonly #inboxes: Inboxes = { small: createInbox(), large: createInbox() }
   readonly #pending = new Map<string, PendingRequest>()
   #next = 0
   #closed = false
@@ -30,34 +37,33 @@ export class Requester {
   constructor(parts: Parts, silenceMs: number) {
     this.#parts = parts
     this.#silenceMs = silenceMs
-    parts.connection.listen(`${this.#inbox}.*`, (message) => this.#receive(message))
+    const { small, large } = this.#inboxes
+    parts.connection.listen(`${small}.*`, (message) => this.#receive(message))
+    parts.connection.listenLarge(`${large}.*`, (message) => this.#receive(message))
   }
 
-  #receive({ subject, data, headers }: Msg): void {
+  #receive({ subject, data, headers }: Received): void {
     if (data.length > 0) {
       const answer = decodeAnswer(data)
       if (answer) this.hear(subject, answer)
-    } else if (headers?.code === 503) this.#pending.get(this.#idOf(subject))?.noSubscriber()
+    } else if (headers?.code === 503) this.#pending.get(idOf(subject))?.noSubscriber()
   }
 
   /** Handles the answer of a subscriber's node. Returns false if the inbox is that of another node. */
   hear(inbox: string, answer: RequestAnswer): boolean {
-    if (!inbox.startsWith(`${this.#inbox}.`)) return false
-    const id = this.#idOf(inbox)
+    const id = idOf(inbox)
+    const { small, large } = this.#inboxes
+    if (inbox !== `${small}.${id}` && inbox !== `${large}.${id}`) return false
     const pending = this.#pending.get(id)
     if (pending) pending.answer(answer)
     // It was accepted after its requester stopped waiting.
-    else if (answer.kind === 'accepted' || answer.kind === 'working') this.#cancel(answer.node, id)
+    else if (answer.kind === 'accepted' || answer.kind === 'working') this.#cancel(answer.node, inbox)
     return true
   }
 
-  #idOf(inbox: string): string {
-    return inbox.slice(this.#inbox.length + 1)
-  }
-
-  #cancel(node: string, id: string): void {
+  #cancel(node: string, inbox: string): void {
     const { connection, subjects } = this.#parts
-    if (connection.connected) connection.nc.publish(subjects.node(node, 'cancel'), `${this.#inbox}.${id}`)
+    if (connection.connected) connection.nc.publish(subjects.node(node, 'cancel'), inbox)
   }
 
   /** @throws BrokerError MESSAGE_TOO_LARGE */
@@ -69,7 +75,9 @@ export class Requester {
   request(type: RequestType, name: string, message: OutgoingMessage, options: RequestOptions): Promise<Reply> {
     const id = (this.#next++).toString(36)
     const request = { type, name, message, options }
-    return this.#settled(id, new PendingRequest(this.#parts, `${this.#inbox}.${id}`, request, this.#silenceMs))
+    const { small, large } = this.#inboxes
+    const inboxes = { small: `${small}.${id}`, large: `${large}.${id}` }
+    return this.#settled(id, new PendingRequest(this.#parts, inboxes, request, this.#silenceMs))
   }
 
   async #settled(id: string, pending: PendingRequest): Promise<Reply> {
@@ -80,7 +88,7 @@ export class Requester {
     } finally {
       pending.end()
       this.#pending.delete(id)
-      for (const node of pending.holders) this.#cancel(node, id)
+      for (const node of pending.holders) this.#cancel(node, pending.inbox)
     }
   }
 
@@ -94,22 +102,29 @@ export class Requester {
   }
 }
 
+function idOf(inbox: string): string {
+  return inbox.slice(inbox.lastIndexOf('.') + 1)
+}
+
 /**
  * The interval at which a request without a subscriber is sent again, in milliseconds; it also listens for
- * subscribers.
+ * subscribers. For each megabyte of the request it is longer by as much.
  */
 const AGAIN_MS = 1_000
+const MEGABYTE = 1_000_000
 /** A request of this node: waits for a subscriber, then for its answer. */
 class PendingRequest {
   /** Resolves with the reply; rejects with the reason if there is none. */
   readonly reply: Promise<Reply>
   /** Nodes that have accepted the request and have not answered. */
   readonly holders = new Set<string>()
+  /** The subject of the answers. */
+  inbox: string
   readonly #parts: Parts
   readonly #type: RequestType
   readonly #name: string
   readonly #options: RequestOptions
-  readonly #inbox: string
+  readonly #inboxes: Inboxes
   readonly #silenceMs: number
   readonly #sentAt = Date.now()
   readonly #resolve: (reply: Reply) => void
@@ -123,13 +138,13 @@ class PendingRequest {
   #allNodesAsked = false
   #announcements: Interest | undefined
   #retry: NodeJS.Timeout | undefined
+  #againMs = AGAIN_MS
   #silence: NodeJS.Timeout | undefined
   #deadline: NodeJS.Timeout | undefined
 
-  /** @param inbox The subject of the answers. */
   constructor(
     parts: Parts,
-    inbox: string,
+    inboxes: Inboxes,
     request: {
       readonly type: RequestType
       readonly name: string
@@ -143,7 +158,8 @@ class PendingRequest {
     this.#resolve = resolve
     this.#reject = reject
     this.#parts = parts
-    this.#inbox = inbox
+    this.#inboxes = inboxes
+    this.inbox = inboxes.small
     this.#type = request.type
     this.#name = request.name
     this.#message = request.message
@@ -197,7 +213,7 @@ class PendingRequest {
 
   #sendLater(send: () => void): void {
     clearTimeout(this.#retry)
-    this.#retry = setTimeout(send, AGAIN_MS)
+    this.#retry = setTimeout(send, this.#againMs)
   }
 
   #send(): void {
@@ -214,7 +230,13 @@ class PendingRequest {
       const leftMs = Math.max(1, sentAt + timeoutMs - Date.now())
       const payload = encodeRequest({ message, channel: this.#name, sentAt, timeoutMs, leftMs })
       publisher.assertFits(payload)
-      connection.nc.publish(subjects.request(this.#type, this.#name), payload, { reply: this.#inbox })
+      this.#againMs = AGAIN_MS * (1 + payload.byteLength / MEGABYTE)
+      const subject = subjects.request(this.#type, this.#name)
+      const isLarge = connection.large.takes(payload.byteLength)
+      // The notice that there is no subscriber comes on the connection that sent the request.
+      this.inbox = isLarge ? this.#inboxes.large : this.#inboxes.small
+      if (isLarge) connection.large.publish(subject, payload, this.inbox)
+      else connection.nc.publish(subject, payload, { reply: this.inbox })
       this.#sent = true
     } catch (error) {
       this.#reject(asBrokerError(error))

@@ -10,8 +10,8 @@ export interface Cuttable {
   /** Breaks every connection, with what it holds, and takes no other until {@link restore}. */
   cut(): void
   restore(): void
-  /** Breaks the second connection of the node, which is for reads, each time that the node opens it. */
-  cutReads(): void
+  /** Breaks the second connection of the node, which is for large messages, each time that the node opens it. */
+  cutLarge(): void
   /** Holds what the servers send, from now on or from the moment when the node sends a text. Resolves at that moment. */
   holdAnswers(after?: string): Promise<void>
   /** How often a text is in the answers that it holds. */
@@ -62,9 +62,9 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
   const target = new URL(serverUrl)
   const sockets = new Set<Socket>()
   const [requests, answers] = [new Way(), new Way()]
-  const reading = new Set<Socket>()
+  const large = new Set<Socket>()
   let isCut = false
-  let readsAreCut = false
+  let largeAreCut = false
   let seen: ((chunk: Buffer) => void) | undefined
   const holdWhenSent = (text: string, way: Way): Promise<void> =>
     new Promise((resolve) => {
@@ -94,9 +94,9 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
     }
     requests.pass(near, far, (chunk) => {
       seen?.(chunk)
-      if (!chunk.includes('-reads"')) return
-      reading.add(near)
-      if (readsAreCut) near.destroy()
+      if (!chunk.includes('-large"')) return
+      large.add(near)
+      if (largeAreCut) near.destroy()
     })
     answers.pass(far, near)
   })
@@ -118,9 +118,9 @@ export async function cuttable(serverUrl: string): Promise<Cuttable> {
     restore() {
       isCut = false
     },
-    cutReads() {
-      readsAreCut = true
-      for (const socket of reading) socket.destroy()
+    cutLarge() {
+      largeAreCut = true
+      for (const socket of large) socket.destroy()
     },
     holdAnswers(after) {
       if (after !== undefined) return holdWhenSent(after, answers)
