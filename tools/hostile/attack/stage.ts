@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { NatsServer } from '@signalbox/engine-nats/testing'
 import { MeasuredProcess } from '@signalbox/testkit/measured-process'
 import type { Cores } from '@signalbox/testkit/process-cpu'
-import { cpuMicrosOf, machineCpuMicros, pin, pinMainThread } from '@signalbox/testkit/process-cpu'
+import { cpuMicrosOf, machineCpuMicros, pinMainThread } from '@signalbox/testkit/process-cpu'
 import type { SignalboxServer } from '@signalbox/testkit/signalbox-server'
 import { startSignalbox } from '@signalbox/testkit/signalbox-server'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -29,8 +29,8 @@ interface StageOptions {
 const HONEST_PRIORITY = ['chrt', '--rr', '1']
 
 /**
- * The server must not wait for other programs of the machine either, such as the attackers: it gets a low niceness and
- * a separate session, because niceness has no effect between sessions. A real-time priority would falsify the times:
+ * The server and its storage must not wait for other programs of the machine either, such as the attackers: they get a low
+ * niceness and separate sessions, because niceness has no effect between sessions. A real-time priority would falsify the times:
  * its threads would then keep a core for 100 ms, and the kernel would stop them for 50 ms in each second.
  */
 const SERVER_PRIORITY = ['setsid', 'bash', '-c', 'echo -15 > /proc/self/autogroup; exec nice -n -15 "$@"', 'bash']
@@ -85,12 +85,13 @@ export class Stage implements AsyncDisposable {
     await using held = new AsyncDisposableStack()
     const canRaise = mayRaise && cores !== undefined
     const folder = held.use(await TemporaryFolder.create('attack'))
-    const nats = engine === 'nats' ? held.use(await NatsServer.start({ binary: fetchedServer() })) : undefined
-    if (nats?.pid !== undefined) {
-      // It starts on the core of the attackers, and a separate machine would not share it.
-      if (cores !== undefined) pin(nats.pid, cores.measured, cores.load)
-      if (canRaise) succeeds(['renice', '-n', '-15', '-p', String(nats.pid)])
-    }
+    const priority = canRaise ? SERVER_PRIORITY : []
+    // It would start on the core of the attackers, and use no other: a separate machine would not share it.
+    const anyCore = cores === undefined ? [] : ['taskset', '-c', `${cores.measured},${cores.load}`]
+    const nats =
+      engine === 'nats'
+        ? held.use(await NatsServer.start({ binary: fetchedServer(), wrapper: [...anyCore, ...priority] }))
+        : undefined
     const files =
       attack.openFiles === undefined ? [] : ['bash', '-c', `ulimit -n ${attack.openFiles}; exec "$@"`, 'bash']
     const server = held.use(
@@ -103,7 +104,7 @@ export class Stage implements AsyncDisposable {
           ...attack.settings,
         },
         nodeArgs: ['--expose-gc', ...(kind === 'guarded' ? ['--max-old-space-size=512'] : [])],
-        wrapper: [...(canRaise ? SERVER_PRIORITY : []), ...(canMount ? inContainer : []), ...files],
+        wrapper: [...priority, ...(canMount ? inContainer : []), ...files],
       }),
     )
     // The event loop gets a core that the attackers do not use; the other threads of the server run on any core.

@@ -34,6 +34,8 @@ export function natsServerVersion(binary: string | undefined = NATS_SERVER): str
 export interface NatsServerOptions {
   /** The executable. @default {@link NATS_SERVER} */
   readonly binary?: string | undefined
+  /** A command that runs the executable, with its first arguments, such as `['nice']`. @default none */
+  readonly wrapper?: readonly string[]
   /** Additional lines of configuration. @default none */
   readonly config?: string
   /** Enables JetStream. @default true */
@@ -127,7 +129,9 @@ export class NatsServer implements AsyncDisposable {
   /** Starts the process. Another one may have its former port, or a port that was free, for a moment. */
   async #spawn(binary: string, config: string): Promise<Ports> {
     for (let tries = 1; ; tries++) {
-      const server = spawn(binary, ['-c', config], { stdio: 'ignore' })
+      const [command, ...first] = this.#options.wrapper ?? []
+      const args = command === undefined ? ['-c', config] : [...first, binary, '-c', config]
+      const server = spawn(command ?? binary, args, { stdio: 'ignore' })
       running.set(server, this.#folder)
       server.once('exit', () => running.delete(server))
       this.#process = server
