@@ -1,4 +1,5 @@
 import { Buffer } from 'node:buffer'
+import process from 'node:process'
 
 /** A piece of dear work longer than this is followed by a rest of its account, in ms. */
 const FREE_MS = 5
@@ -179,14 +180,22 @@ export class FairTurns {
       try {
         work?.()
       } finally {
-        const end = performance.now()
-        this.#lastEnd = end
-        const ms = end - begin
-        const rest = this.#isAlone(account) ? ms : ms ** 2 / 2
-        if (ms > FREE_MS) line.restsUntil = end + Math.min(rest, MAX_REST_MS)
-        this.#schedule()
+        // After the promises that the work has resolved were handled: their time counts too.
+        queueMicrotask(() => process.nextTick(() => this.#done(account, begin)))
       }
       return
+    }
+    this.#schedule()
+  }
+
+  #done(account: string, begin: number): void {
+    const end = performance.now()
+    this.#lastEnd = end
+    const ms = end - begin
+    const rest = this.#isAlone(account) ? ms : ms ** 2 / 2
+    if (ms > FREE_MS) {
+      const line = this.#lineOf(account)
+      line.restsUntil = Math.max(line.restsUntil, end + Math.min(rest, MAX_REST_MS))
     }
     this.#schedule()
   }
