@@ -81,7 +81,12 @@ export function readInputResponses({ id, method, params }: JsonRpcRequest): Json
 const MAX_TASK_ID = 256
 
 /** The limits of a message. The parameters of `agent_query` are free: they belong to the agent. */
-export const MESSAGE_LIMITS = { maxKeys: MAX_JSON_KEYS, uniqueKeys: true, freeForm: ['params', 'arguments', 'params'] }
+export const MESSAGE_LIMITS = {
+  maxKeys: MAX_JSON_KEYS,
+  uniqueKeys: true,
+  longBody: true,
+  freeForm: ['params', 'arguments', 'params'],
+}
 
 /** Returns the tool that a message calls, if its text names one without escapes. */
 export function* calledTool(

@@ -16,14 +16,14 @@ test('encoded text - a long body is encoded a piece at a time, and no piece ends
     `${'x'.repeat(262_143)}\ud83d`,
   ]) {
     const want = Buffer.from(text)
-    const bytes = await encodedBody(text, CALLER)
+    const bytes = await encodedBody({ body: text }, CALLER)
     expect(want.equals(bytes)).toBe(true)
     const steps = encodedInSteps(text)
     let pieces = 0
     while (steps.next().done !== true) pieces++
     expect(pieces).toBe(Math.ceil(text.length / 262_144))
   }
-  expect(encodedBody('short', CALLER)).toEqual(new Uint8Array(Buffer.from('short')))
+  expect(encodedBody({ body: 'short' }, CALLER)).toEqual(new Uint8Array(Buffer.from('short')))
 })
 
 test('encoded text - any text', () => {

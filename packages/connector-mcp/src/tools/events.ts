@@ -31,9 +31,10 @@ export const eventsPublish = defineTool({
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['events'] },
-  async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+  async run(args, { broker }) {
+    const { channel, metadata = '', tags = {} } = args
     const { id } = await broker.events.publish(channel, {
-      body: await encodedBody(body, broker.caller),
+      body: await encodedBody(args, broker.caller),
       metadata,
       tags,
     })
@@ -73,10 +74,11 @@ export const eventsStorePublish = defineTool({
   }),
   annotations: ADDS,
   needs: { action: 'send', patterns: ['events_store'] },
-  async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+  async run(args, { broker }) {
+    const { channel, metadata = '', tags = {} } = args
     const isNew = broker.channels.isMissing('events_store', channel)
     const stored = await broker.eventsStore.publish(channel, {
-      body: await encodedBody(body, broker.caller),
+      body: await encodedBody(args, broker.caller),
       metadata,
       tags,
     })

@@ -64,7 +64,7 @@ export const queueSend = defineTool({
   async run(args, { broker }) {
     const { channel, metadata = '', tags = {}, delay_seconds = 0, expiration_seconds = 0 } = args
     const isNew = broker.channels.isMissing('queues', channel)
-    const body = encodedBody(args.body, broker.caller)
+    const body = encodedBody(args, broker.caller)
     const { id, sequence, duplicate } = await broker.queues.send(channel, {
       // A short body is here at once: waiting for it would cost every send.
       body: body instanceof Promise ? await body : body,

@@ -80,16 +80,17 @@ const WHAT: Readonly<Record<RequestType, string>> = { commands: 'command', queri
 
 async function request(
   type: RequestType & keyof BrokerHandle,
-  { channel, body, metadata = '', tags = {} }: RequestArguments,
+  args: RequestArguments,
   timeoutSeconds: number,
   context: ToolContext,
   answered: (reply: Reply) => ToolOutcome,
 ): Promise<ToolOutcome> {
+  const { channel, metadata = '', tags = {} } = args
   const { signal, callerGone } = context
   context.allowTask()
   const reply = context.broker[type].send(
     channel,
-    { body: await encodedBody(body, context.broker.caller), metadata, tags },
+    { body: await encodedBody(args, context.broker.caller), metadata, tags },
     { timeoutMs: timeoutSeconds * 1000, signal, callerGone },
   )
   return outcomeOf(reply, type, channel, context, answered)

@@ -10,6 +10,8 @@ import type { Steps } from '../surface/fair-turns.ts'
 import { countKeys, isJsonObject, limitText, readJson, repeatedKey, scanLimits } from './json.ts'
 import type { MemberBytes } from './check-json.ts'
 import type { JsonObject } from './json.ts'
+import type { CutBody } from './long-body.ts'
+import { cutBody, restoreBody } from './long-body.ts'
 import { scanJsonInSteps } from './scan.ts'
 import type { MemberSink, Scan } from './scan.ts'
 
@@ -64,6 +66,12 @@ export interface JsonRpcLimits {
   readonly budget?: Pick<BodyBudget, 'charge'> | undefined
 }
 
+/** Limits of {@link scanJsonRpc}. */
+interface ScanOptions extends JsonRpcLimits {
+  /** Cuts a long text out of `params.arguments.body`: see {@link bodyOf}. @default false */
+  readonly longBody?: boolean
+}
+
 /** Values that need less memory than this are not counted, in bytes. */
 const FREE_VALUE_BYTES = 65_536
 
@@ -79,14 +87,15 @@ export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Json
 }
 
 /** Checks a message's text as {@link parseJsonRpc}, and leaves the dear part, building its values, to the caller. */
-export function* scanJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): Steps<ScannedMessage> {
-  const text = decode(body)
+export function* scanJsonRpc(body: Uint8Array, limits: ScanOptions = {}): Steps<ScannedMessage> {
+  const cut = limits.longBody === true ? yield* cutBody(asBuffer(body)) : undefined
+  const text = decode(cut?.rest ?? body)
   const bounds = scanLimits({ ...limits, maxKeys: limits.maxKeys ?? 0 })
   const envelope = new JsonRpcEnvelope(text)
   const scan = yield* scanJsonInSteps(text, bounds, envelope)
   const { exceeded } = scan
   if (exceeded !== undefined) throw invalid(`the body is ${limitText(exceeded, bounds)}`, envelope.readableId())
-  return new ScannedMessage(text, limits, envelope, scan)
+  return new ScannedMessage(text, limits, envelope, scan, cut && { body, cut })
 }
 
 /**
@@ -107,8 +116,16 @@ export class ScannedMessage {
   readonly #limits: JsonRpcLimits
   readonly #envelope: JsonRpcEnvelope
   readonly #scan: Scan
+  readonly #whole: { readonly body: Uint8Array; readonly cut: CutBody } | undefined
 
-  constructor(text: string, limits: JsonRpcLimits, envelope: JsonRpcEnvelope, scan: Scan) {
+  /** @param whole The body, and the long text that was cut out of it */
+  constructor(
+    text: string,
+    limits: JsonRpcLimits,
+    envelope: JsonRpcEnvelope,
+    scan: Scan,
+    whole?: { readonly body: Uint8Array; readonly cut: CutBody },
+  ) {
     this.id = envelope.readableId()
     this.methodText = envelope.methodText
     this.paramsText = envelope.paramsText
@@ -116,10 +133,25 @@ export class ScannedMessage {
     this.#limits = limits
     this.#envelope = envelope
     this.#scan = scan
+    this.#whole = whole
   }
 
   /** Builds the values, and then checks the message. @throws as {@link parseJsonRpc} */
   *parse(): Steps<JsonRpcMessage> {
+    if (this.#whole === undefined) return yield* this.#parsed()
+    const { body, cut } = this.#whole
+    try {
+      const message = yield* this.#parsed()
+      if (message.kind === 'request' && restoreBody(message.params, cut)) return message
+    } catch (error) {
+      if (!(error instanceof JsonRpcError)) throw error
+    }
+    // The text had another place, or the JSON has faults, which the whole JSON shows.
+    const scanned = yield* scanJsonRpc(body, { ...this.#limits, longBody: false })
+    return yield* scanned.parse()
+  }
+
+  *#parsed(): Steps<JsonRpcMessage> {
     const text = this.#text
     const { budget, uniqueKeys } = this.#limits
     const { keys, valueBytes, freeForm } = this.#scan
@@ -172,9 +204,12 @@ export function readRequestId(body: Uint8Array): string | undefined {
   return readRequestHead(body).id
 }
 
+function asBuffer(body: Uint8Array): Buffer {
+  return Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+}
+
 function decode(body: Uint8Array): string {
-  const buffer = Buffer.isBuffer(body) ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength)
-  const text = buffer.toString('utf8')
+  const text = asBuffer(body).toString('utf8')
   // Decoding replaces invalid bytes with U+FFFD. A text without U+FFFD is therefore valid.
   if (text.includes('\ufffd') && !isUtf8(body)) {
     throw new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid UTF-8')

@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer'
 
 import { encodeText } from '@signalbox/broker-core'
 
+import { bodyOf } from '../json/long-body.ts'
 import { fairTurns } from './fair-turns.ts'
 import type { Steps } from './fair-turns.ts'
 
@@ -27,11 +28,15 @@ function isHighSurrogate(code: number): boolean {
   return code >= 0xd800 && code <= 0xdbff
 }
 
-/** Encodes the body of a message in UTF-8. A long one is encoded a piece at a time, as the caller's account is served. */
+/**
+ * Returns the body in the arguments of a call in UTF-8. A long one was decoded with its JSON, or is encoded a piece at a
+ * time, as the caller's account is served.
+ */
 export function encodedBody(
-  text: string,
+  args: { readonly body: string },
   { account, clientId }: { readonly account?: string | undefined; readonly clientId: string },
 ): Uint8Array | Promise<Uint8Array> {
-  if (text.length <= PIECE_CHARACTERS) return encodeText(text)
-  return fairTurns.steps(account ?? clientId, encodedInSteps(text))
+  const { body } = args
+  if (body.length > PIECE_CHARACTERS) return fairTurns.steps(account ?? clientId, encodedInSteps(body))
+  return bodyOf(args) ?? encodeText(body)
 }

@@ -18,9 +18,10 @@ const publishEvent = defineAction({
   ),
   output: Type.Object({ channel: Type.String(), id: Type.String({ description: 'The id of the event.' }) }),
   target: ofType('events'),
-  async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+  async run(args, { broker }) {
+    const { channel, metadata = '', tags = {} } = args
     const { id } = await broker.events.publish(channel, {
-      body: await encodedBody(body, broker.caller),
+      body: await encodedBody(args, broker.caller),
       metadata,
       tags,
     })
@@ -51,9 +52,10 @@ const publishEventStore = defineAction({
     }),
   }),
   target: ofType('events_store'),
-  async run({ channel, body, metadata = '', tags = {} }, { broker }) {
+  async run(args, { broker }) {
+    const { channel, metadata = '', tags = {} } = args
     const stored = await broker.eventsStore.publish(channel, {
-      body: await encodedBody(body, broker.caller),
+      body: await encodedBody(args, broker.caller),
       metadata,
       tags,
     })

@@ -52,9 +52,10 @@ const sendQueueMessage = defineAction({
     channel === dead_letter_queue && !isReservedChannel(channel)
       ? { argument: 'dead_letter_queue', given: shownValue(channel), allowed: 'another queue than channel' }
       : undefined,
-  async run({ channel, body, metadata = '', tags = {}, ...args }, { broker }) {
+  async run(args, { broker }) {
+    const { channel, metadata = '', tags = {} } = args
     const { id, sequence, duplicate } = await broker.queues.send(channel, {
-      body: await encodedBody(body, broker.caller),
+      body: await encodedBody(args, broker.caller),
       metadata,
       tags,
       delayMs: (args.delay_seconds ?? 0) * 1000,

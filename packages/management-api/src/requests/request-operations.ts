@@ -153,12 +153,13 @@ interface RequestArguments {
  */
 async function request(
   type: RequestType,
-  { channel, body, metadata = '', tags = {} }: RequestArguments,
+  args: RequestArguments,
   timeoutSeconds: number,
   { broker, maxWaitMs }: ActionCall,
 ): Promise<Reply> {
   const timeoutMs = Math.min(timeoutSeconds * 1000, maxWaitMs)
-  const bytes = await encodedBody(body, broker.caller)
+  const { channel, metadata = '', tags = {} } = args
+  const bytes = await encodedBody(args, broker.caller)
   const reply = await broker[type].send(channel, { body: bytes, metadata, tags }, { timeoutMs })
   if (reply.executed) return reply
   throw new ManagementError('REQUEST_REJECTED', `the subscriber rejected it: ${reply.error}`, { reason: reply.error })
