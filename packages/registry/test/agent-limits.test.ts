@@ -1,3 +1,4 @@
+import { fairTurns } from '@signalbox/http-kit/internal'
 import { until } from '@signalbox/testkit/until'
 import { expect, test } from 'vitest'
 
@@ -112,4 +113,14 @@ test('R11 - card memory: cards are refused before they fill the memory, and one 
   await expect(again.register(card('c1', LARGE), { clientId: 'carol' })).rejects.toMatchObject({ code: 'AGENT_LIMIT' })
   await again.deregister('b1', BOB)
   await again.register(card('c1', LARGE), { clientId: 'carol' })
+})
+
+test('R11 - card memory: an owner of large cards rests before its next dear request, and others do not', async () => {
+  const { node } = await openBench()
+  const one = await node()
+  fairTurns.arrived('client:dave')
+  fairTurns.arrived('client:carla')
+  await one.register(card('a1', LARGE), { clientId: 'carla', account: 'client:carla' })
+  expect(fairTurns.turnAfterOthers('client:dave')).toBeUndefined()
+  await expect(fairTurns.turnAfterOthers('client:carla')).resolves.toBeUndefined()
 })

@@ -1,5 +1,5 @@
 import { MultiMap } from '@signalbox/broker-core/internal'
-import { ANONYMOUS_ACCOUNT, derivedLimits, half, scanJson } from '@signalbox/http-kit/internal'
+import { ANONYMOUS_ACCOUNT, derivedLimits, fairTurns, half, scanJson } from '@signalbox/http-kit/internal'
 
 import type { StoredCard } from '../card/agent-card.ts'
 import { RegistryError } from '../errors.ts'
@@ -224,6 +224,9 @@ function shareRefusal(account: string, most: number): RegistryError {
   return new RegistryError('CALLER_AGENT_LIMIT', text, [{ limit: 'caller_agents', most }])
 }
 
+/** The cost of memory that a card keeps, as a multiple of memory that is read: the collector copies and marks it. */
+const KEPT_COST = 4
+
 const NO_MEMBERS = { member(): void {} }
 const NO_LIMITS = { maxDepth: Number.MAX_SAFE_INTEGER, maxKeys: 0, maxParts: 0 }
 
@@ -296,6 +299,7 @@ export class CardMemory {
         if (more > 0 && (this.#byAccount.get(account) ?? 0) + more > most)
           throw memoryRefusal('CALLER_AGENT_LIMIT', most)
         taken = { account, bytes }
+        fairTurns.restAfter(account, KEPT_COST * bytes)
         this.#add(account, bytes)
       },
       release,
