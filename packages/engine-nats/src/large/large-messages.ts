@@ -111,13 +111,21 @@ export class LargeMessages {
         if (this.#listeners.delete(subject)) this.#post({ kind: 'unsubscribe', subject })
       },
       drain: async () => {
-        const id = this.#next++
-        const drained = this.#answered(id, subject)
-        this.#post({ kind: 'drain', id, subject })
-        await drained
+        if (this.#connected) await this.#drain(subject)
         this.#listeners.delete(subject)
       },
     }
+  }
+
+  /** Resolves also when the connection is lost: then no more messages come. */
+  async #drain(subject: string): Promise<void> {
+    const id = this.#next++
+    const drained = this.#answered(id, subject)
+    const lost = Promise.withResolvers<void>()
+    this.#onLost.add(lost.resolve)
+    this.#post({ kind: 'drain', id, subject })
+    await Promise.race([drained, lost.promise])
+    this.#onLost.delete(lost.resolve)
   }
 
   #answered(id: number, subject: string): Promise<Received | undefined> {

@@ -90,3 +90,5 @@ parentPort?.on('message', (call: ThreadCall) => {
   }
 })
 await follow(connection)
+// The client library has given up: the engine starts another thread.
+parentPort?.close()
