@@ -56,6 +56,10 @@ const TICK_MS = 2
  * with a few pieces costs more than these.
  */
 const MIN_PIECES = 32
+/** As many while several callers have requests: one of them may come with 32 at a time, and the others wait for that tick. */
+const MIN_SHARED_PIECES = 8
+/** The time for which ticks are shared after a request of another caller, in ms. */
+const SHARED_MS = 1_000
 /** Pieces of work between two looks at the clock. */
 const STEP_PIECES = 4
 /** The number of finished pieces that the list of waiting work may keep. */
@@ -74,6 +78,12 @@ export class TickWork {
   /** The pieces that this tick has begun, and the time of the first one as of `performance.now()`. */
   #pieces = 0
   #began = 0
+  #sharedUntil = Number.NEGATIVE_INFINITY
+
+  /** Notes that several callers have requests. */
+  share(): void {
+    this.#sharedUntil = performance.now() + SHARED_MS
+  }
 
   /** Runs the work now if nothing waits and the tick has time left, otherwise in a later tick. */
   run(work: () => void): void {
@@ -99,7 +109,8 @@ export class TickWork {
       this.#began = performance.now()
       setImmediate(this.#endTick)
     }
-    return this.#pieces < MIN_PIECES || performance.now() < this.#began + TICK_MS
+    const least = this.#began < this.#sharedUntil ? MIN_SHARED_PIECES : MIN_PIECES
+    return this.#pieces < least || performance.now() < this.#began + TICK_MS
   }
 
   readonly #endTick = (): void => {

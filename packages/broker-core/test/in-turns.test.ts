@@ -80,6 +80,22 @@ test('tick work - work runs at once while the tick has time, and later after wor
   expect(ran).toEqual(['first', 'second', 'third', 'fourth'])
 })
 
+test('tick work - a tick begins fewer pieces while several callers have requests', async () => {
+  const work = new TickWork()
+  const tick = countTicks()
+  const ticks: number[] = []
+  work.share()
+  await Promise.all(
+    Array.from({ length: 40 }, async () => {
+      await new Promise<void>((resolve) => work.soon(resolve))
+      workUntil(performance.now() + 0.5)
+      ticks.push(tick())
+    }),
+  )
+  const perTick = Map.groupBy(ticks, (each) => each)
+  expect(Math.max(...Array.from(perTick.values(), (pieces) => pieces.length))).toBeLessThanOrEqual(12)
+})
+
 test('tick work - work that waits keeps the asynchronous context of its caller', async () => {
   const work = new TickWork()
   const context = new AsyncLocalStorage<string>()

@@ -1,3 +1,4 @@
+import { tickWork } from '@signalbox/broker-core/internal'
 import { Buffer } from 'node:buffer'
 import process from 'node:process'
 
@@ -121,7 +122,10 @@ export class FairTurns {
 
   /** Records a request of an account: an account that is alone on the server need not rest. */
   arrived(account: string): void {
-    if (account !== this.#latest) this.#changedAt = performance.now()
+    if (account !== this.#latest) {
+      this.#changedAt = performance.now()
+      tickWork.share()
+    }
     this.#latest = account
   }
 
