@@ -23,14 +23,14 @@ test('cluster - the balancer uses another node when one is unavailable', async (
 })
 
 test.skipIf(NATS_SERVER === undefined)(
-  'CL-7, CL-14, CL-16 - nodes and servers die under mixed load, and every promise is kept',
+  'CL-7, CL-14, CL-16 - a node and a server die under mixed load, and every promise is kept',
   { timeout: 180_000 },
   async () => {
-    // The choices of this seed: a node and a server are killed, then a node and a server are frozen, each for some 1.5 s.
-    // The pace is that of few clients; the chaos runs of `npm run test:stress` have the full load.
-    const report = await chaos({ seed: 3363, rounds: 2, pace: 8, log: () => {} })
+    // The choice of this seed: a node and a server are killed for some 1.5 s. The pace is that of few clients; the chaos
+    // runs of `npm run test:stress` have the full load, and freeze nodes and servers too.
+    const report = await chaos({ seed: 3363, rounds: 1, pace: 8, log: () => {} })
     expect(breaches(report), summary(report)).toEqual([])
-    expect(report.rounds.map(({ kind }) => kind)).toEqual(['kill node + kill nats', 'pause node + pause nats'])
+    expect(report.rounds.map(({ kind }) => kind)).toEqual(['kill node + kill nats'])
     for (const { kind, attempted, acknowledged } of report.ledgers) {
       expect([kind, attempted > 0, acknowledged > 0]).toEqual([kind, true, true])
     }

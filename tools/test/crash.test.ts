@@ -9,8 +9,8 @@ const PLAIN = { delayMs: 0, expirationMs: 0, retried: false }
 test('crash - kill -9 under mixed load breaks no promise', { timeout: 120_000 }, async () => {
   const report = await crash({
     seed: 20_260,
-    rounds: 2,
-    coreRounds: 3,
+    rounds: 1,
+    coreRounds: 2,
     maxLifeMs: 600,
     // Other tests share the processors.
     settlingMs: 750,
