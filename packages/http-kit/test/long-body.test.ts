@@ -81,6 +81,13 @@ describe('long bodies', () => {
     )
   })
 
+  test('long bodies - a body of escaped surrogate pairs is cut out, wherever its pieces would end', () => {
+    for (let ahead = 0; ahead < 12; ahead++) {
+      const source = `${'x'.repeat(ahead)}${'\\ud83d\\ude00'.repeat(90_000)}`
+      expect(bodyOf(calledWith(source))?.byteLength).toBe(ahead + 360_000)
+    }
+  })
+
   test('long bodies - the faults of a long body are those of its JSON', () => {
     assert(
       property(longText, constantFrom(...INVALID), (text, fault) => {
