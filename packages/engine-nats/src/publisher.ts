@@ -6,7 +6,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Connection } from './connection.ts'
 import { API, isNoResponders } from './errors.ts'
 import { textOf } from './json.ts'
-import { PublishOrder } from './publish-order.ts'
 import { hash } from './subjects.ts'
 
 interface PublishOptions {
@@ -56,6 +55,52 @@ interface Acknowledgement {
   readonly seq: number
   readonly duplicate?: boolean
   readonly error?: ApiError
+}
+
+/** Publishes to one channel that are under way on the same connection. */
+interface Phase {
+  readonly isLarge: boolean
+  readonly after: Promise<void> | undefined
+  readonly ended: PromiseWithResolvers<void>
+  count: number
+}
+
+/**
+ * Keeps the order of the messages of a channel that use two connections. A large message waits for the small ones before
+ * it. Small ones that follow it use its connection as well, until none is under way.
+ */
+export class PublishOrder {
+  readonly #last = new Map<string, Phase>()
+
+  /**
+   * @param isOpen `false` while the connection for large messages is lost: then nothing more may follow on it
+   * @param publish Publishes on the connection for large messages, or on that for small ones
+   */
+  async run<T>(
+    channel: string,
+    { isLarge, isOpen }: { readonly isLarge: boolean; readonly isOpen: boolean },
+    publish: (isLarge: boolean) => Promise<T>,
+  ): Promise<T> {
+    const phase = this.#phase(channel, isLarge, isOpen)
+    phase.count++
+    try {
+      if (phase.after) await phase.after
+      return await publish(phase.isLarge)
+    } finally {
+      if (--phase.count === 0) {
+        phase.ended.resolve()
+        if (this.#last.get(channel) === phase) this.#last.delete(channel)
+      }
+    }
+  }
+
+  #phase(channel: string, isLarge: boolean, isOpen: boolean): Phase {
+    const last = this.#last.get(channel)
+    if (last && (last.isLarge ? isOpen : !isLarge)) return last
+    const phase: Phase = { isLarge, after: last?.ended.promise, ended: Promise.withResolvers(), count: 0 }
+    this.#last.set(channel, phase)
+    return phase
+  }
 }
 
 /**
@@ -127,7 +172,8 @@ export class Publisher {
     const { large } = this.#connection
     const isLarge = options.channel !== undefined && large.takes(bytes)
     if (options.channel === undefined || !large.isStarted) return this.#settled(subject, encode, options, false)
-    return this.#order.run(options.channel, isLarge, (asLarge) => this.#settled(subject, encode, options, asLarge))
+    const way = { isLarge, isOpen: large.isOpen }
+    return this.#order.run(options.channel, way, (asLarge) => this.#settled(subject, encode, options, asLarge))
   }
 
   /**

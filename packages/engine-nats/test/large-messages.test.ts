@@ -6,6 +6,7 @@ import type { NatsServer } from '@signalbox/engine-nats/testing'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { describe, expect, test, vi } from 'vitest'
 
+import { PublishOrder } from '../src/publisher.ts'
 import { cuttable } from './support/cuttable.ts'
 import { outgoing, queued, RECEIVE, text } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
@@ -44,6 +45,28 @@ async function openLarge(node: NatsEngine, server: NatsServer): Promise<void> {
     expect((await traffic(server)).large?.in).toBeGreaterThan(LARGE.length)
   }, PATIENT)
 }
+
+test('large messages - while their connection is lost, no message follows one that is under way on it', async () => {
+  const order = new PublishOrder()
+  const lost = Promise.withResolvers<void>()
+  const ways: [string, boolean][] = []
+  const publish = (name: string, ended?: Promise<void>) => async (isLarge: boolean) => {
+    ways.push([name, isLarge])
+    await ended
+  }
+  const sent = [
+    order.run('q', { isLarge: true, isOpen: true }, publish('large', lost.promise)),
+    order.run('q', { isLarge: false, isOpen: true }, publish('small', lost.promise)),
+    order.run('q', { isLarge: false, isOpen: false }, publish('later')),
+  ]
+  expect(ways).toEqual([
+    ['large', true],
+    ['small', true],
+  ])
+  lost.resolve()
+  await Promise.all(sent)
+  expect(ways.at(-1)).toEqual(['later', false])
+})
 
 describe.skipIf(NATS_SERVER === undefined)('large messages on NATS', () => {
   test('large messages - they are sent and received on a second connection, small ones on the first', async () => {

@@ -62,6 +62,10 @@ export class LargeMessages {
     return this.#thread !== undefined
   }
 
+  get isOpen(): boolean {
+    return this.#connected
+  }
+
   /** Returns whether a message of so many bytes is to be sent through the thread. */
   takes(bytes: number): boolean {
     if (bytes < LARGE_BYTES) return false
