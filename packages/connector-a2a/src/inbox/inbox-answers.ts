@@ -181,11 +181,12 @@ export class InboxAnswers {
 
   /** Returns the task that a message continues. @throws JsonRpcError for one that does not wait for a message */
   async #continued(query: AgentQuery, card: AgentCard, taskId: unknown): Promise<KnownRun> {
-    const state = await this.#readable(query, card, { id: taskId })
-    if (state.callerId !== query.callerId) throw notFound(taskId)
-    if (state.phase === 'waiting') return state
-    const why = state.phase === 'done' ? 'it is over' : 'it does not wait for a message'
-    throw unsupported(`the task ${state.run} takes no message: ${why}`)
+    const found = await this.#readable(query, card, { id: taskId })
+    if (found.callerId !== query.callerId) throw notFound(taskId)
+    const state = await this.#options.inbox.afterEvents(found)
+    if (state?.phase === 'waiting') return state
+    const why = state?.phase === 'done' ? 'it is over' : 'it does not wait for a message'
+    throw unsupported(`the task ${found.run} takes no message: ${why}`)
   }
 
   /** @throws InboxFull */

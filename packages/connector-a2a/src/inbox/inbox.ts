@@ -7,7 +7,9 @@ import type { AgentCard, InboxStatus } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import { HEADER_TAG } from '../requests/agent-query.ts'
+import { foldRun } from '../runs/folded-task.ts'
 import type { RunLog } from '../runs/run-log.ts'
+import type { TaskPhase } from '../runs/seen-task.ts'
 import type { KnownRun, ParkedIndex, ParkedOutcome, ParkedRun } from './parked-index.ts'
 import { ParkedRuns } from './parked-runs.ts'
 import { NO_EVENTS, outcomeEvent, TaskLog } from './task-log.ts'
@@ -169,6 +171,21 @@ export class Inbox {
     return this.#change(state, isSame, (known) => this.#runs.write({ ...known, ...change }, known))
   }
 
+  /**
+   * Returns the state that a task has after its last event. Callers read the event that ends a round before the state
+   * that says so is written, and may answer at once. Resolves with undefined if the task has changed meanwhile.
+   * @throws BrokerError ENGINE_UNAVAILABLE
+   */
+  async afterEvents(state: KnownRun): Promise<KnownRun | undefined> {
+    const { lease, phase, run } = state
+    if (phase !== 'delivered' && phase !== 'working') return state
+    // The events of an earlier lessee do not count.
+    if ((await this.log.end(run)).delivery?.lease !== lease) return state
+    const { folded } = await foldRun(this.#options.log, run)
+    if (folded.phase === 'open') return state
+    return this.update(state, { phase: stateAfter(folded.phase) })
+  }
+
   /** Ends a task in place of its agent, unless its message is settled already. @throws BrokerError ENGINE_UNAVAILABLE */
   end(state: KnownRun, outcome: ParkedOutcome): Promise<KnownRun | undefined> {
     const isSame = ({ item, phase }: KnownRun): boolean =>
@@ -209,7 +226,9 @@ export class Inbox {
    */
   async cancel(run: string, text = 'the caller has canceled it'): Promise<KnownRun | undefined> {
     for (;;) {
-      const state = await this.find(run)
+      const found = await this.find(run)
+      const state = found && (await this.afterEvents(found))
+      if (found !== undefined && state === undefined) continue
       if (state === undefined || state.phase === 'done') return undefined
       const isLeased = state.phase === 'delivered' || state.phase === 'working'
       const changed = isLeased
@@ -265,6 +284,11 @@ export class Inbox {
     const text = 'the agent did not fetch or answer the request in time'
     await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_EXPIRED', text })
   }
+}
+
+/** Returns the phase in which a round leaves its task. */
+export function stateAfter(phase: TaskPhase): 'done' | 'waiting' {
+  return phase === 'over' ? 'done' : 'waiting'
 }
 
 /** Returns the queue of an agent's requests. */

@@ -71,6 +71,17 @@ async function get(pull: Pull, id: string): Promise<Task> {
   return taskOf(await ask(pull, 'GetTask', { id }))
 }
 
+/** Makes a call before the next state of a task is stored. Resolves with its answer. */
+function beforeState(disk: FullDisk, call: () => Promise<Answer>): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    disk.before = (channel) => {
+      if (channel !== '_AGENTS_.parked') return undefined
+      disk.before = () => undefined
+      return call().then(resolve, reject)
+    }
+  })
+}
+
 describe('tasks whose lessees or callers behave in other ways', () => {
   test('inbox - a task has failed whose lessee did not come back before its time was over', async () => {
     const pull = await openPull({ ttl_seconds: 1 })
@@ -121,6 +132,37 @@ describe('tasks whose lessees or callers behave in other ways', () => {
     expect(results.map(({ accepted }) => accepted)).toEqual([1, 1])
     await pull.inbox.events(pull.card, { receipt, offset: 1, events: [status('COMPLETED')] })
     expect((await get(pull, id)).artifacts).toEqual([{ artifactId: 'a', parts: [{ text: 'once' }] }])
+  })
+
+  test('inbox - a caller who reads that the task waits may answer before its state is stored', async () => {
+    const disk = new FullDisk()
+    const pull = await openPull({}, { engine: disk.wrap })
+    const { id } = await park(pull)
+    const { receipt } = await lease(pull)
+    const answered = beforeState(disk, async () => {
+      expect((await get(pull, id)).status.state).toBe('TASK_STATE_INPUT_REQUIRED')
+      const message = { messageId: 'm2', role: 'ROLE_USER', parts: [{ text: 'more' }], taskId: id }
+      return ask(pull, 'SendMessage', { message, configuration: { returnImmediately: true } })
+    })
+    await pull.inbox.events(pull.card, { receipt, offset: 0, events: [status('INPUT_REQUIRED')] })
+    expect(taskOf(await answered)).toMatchObject({ id, status: { state: 'TASK_STATE_SUBMITTED' } })
+    const second = await lease(pull)
+    expect(second).toMatchObject({ taskId: id, attempt: 1, request: { message: { parts: [{ text: 'more' }] } } })
+    await pull.inbox.events(pull.card, { receipt: second.receipt, offset: 0, events: [status('COMPLETED')] })
+    expect((await get(pull, id)).status.state).toBe('TASK_STATE_COMPLETED')
+    expect(await pull.inbox.status(pull.card)).toMatchObject({ waiting: 0, inFlight: 0 })
+  })
+
+  test('inbox - a caller who reads that the task waits may cancel it before its state is stored', async () => {
+    const disk = new FullDisk()
+    const pull = await openPull({}, { engine: disk.wrap })
+    const { id } = await park(pull)
+    const { receipt } = await lease(pull)
+    const canceled = beforeState(disk, () => ask(pull, 'CancelTask', { id }))
+    await pull.inbox.events(pull.card, { receipt, offset: 0, events: [status('INPUT_REQUIRED')] })
+    expect(taskOf(await canceled).status.state).toBe('TASK_STATE_CANCELED')
+    expect((await get(pull, id)).status.state).toBe('TASK_STATE_CANCELED')
+    expect(await pull.inbox.status(pull.card)).toMatchObject({ waiting: 0, inFlight: 0 })
   })
 
   test('inbox - a rejection ends the task, also if its caller asks to cancel it meanwhile', async () => {
