@@ -125,7 +125,7 @@ export class LiveChannels {
   }
 }
 
-type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
+export type LiveType = Exclude<ChannelType, 'queues' | 'events_store'>
 
 /** A channel of a type that is not stored was created or deleted on some node. */
 export interface LiveChange {

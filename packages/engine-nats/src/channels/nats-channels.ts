@@ -20,7 +20,7 @@ import type { NatsQueues } from '../queues/nats-queues.ts'
 import type { QueueGauges } from '../queues/queue-gauges.ts'
 import type { StoredChannel } from './channel-bucket.ts'
 import type { ChannelCounts, CounterTable } from './counter-table.ts'
-import type { LiveChannels } from './live-channels.ts'
+import type { LiveChannels, LiveType } from './live-channels.ts'
 import { isLiveKey, liveKey } from './live-channels.ts'
 import type { Peers } from './peers.ts'
 import type { StoredChannels } from './stored-channels.ts'
@@ -74,9 +74,9 @@ export class NatsChannels implements ChannelEngine {
     await this.#ready()
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
-      const part = await Promise.all(wanted.slice(at, at + PARALLEL).map((each) => this.#listed(each.type, each.name)))
+      const part = wanted.slice(at, at + PARALLEL).map(({ type, name }) => this.#listed(type, name))
       // A channel that was deleted in the meantime is not listed.
-      states.push(...part.filter((state) => state !== undefined))
+      states.push(...(await Promise.all(part)).filter((state) => state !== undefined))
     }
     return states
   }
@@ -85,10 +85,14 @@ export class NatsChannels implements ChannelEngine {
    * Returns a channel's state for a list. If the servers do not answer for the channel, the state has only
    * the values that the nodes know, so a failing channel does not hide the others.
    */
-  async #listed(type: ChannelType, name: string): Promise<ChannelState | undefined> {
-    const asked = await this.#failing.ask(type, name, () => this.#state(type, name))
+  #listed(type: ChannelType, name: string): ChannelState | undefined | Promise<ChannelState | undefined> {
+    return isStored(type) ? this.#listedStored(type, name) : this.#liveState(type, name)
+  }
+
+  async #listedStored(type: StoredType, name: string): Promise<ChannelState | undefined> {
+    const asked = await this.#failing.ask(type, name, () => this.#storedState(type, name))
     if (asked !== 'failed') return asked.answer
-    const channel = isStored(type) ? this.#parts.storedChannels.get(type, name) : undefined
+    const channel = this.#parts.storedChannels.get(type, name)
     return channel && stateOf(type, name, this.#parts.counters.live(channel.incarnation), 0)
   }
 
@@ -99,17 +103,18 @@ export class NatsChannels implements ChannelEngine {
 
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {
     await this.#ready()
-    return this.#state(type, name)
+    return isStored(type) ? this.#storedState(type, name) : this.#liveState(type, name)
   }
 
-  async #state(type: ChannelType, name: string): Promise<ChannelState | undefined> {
-    const { storedChannels, liveChannels, counters } = this.#parts
-    if (!isStored(type)) {
-      if (!liveChannels.has(type, name)) return undefined
-      const others = type === 'events' ? this.#events.wildcardSubscribers(name) : 0
-      return stateOf(type, name, await counters.total(liveKey(type, name)), others)
-    }
-    const channel = storedChannels.get(type, name)
+  #liveState(type: LiveType, name: string): ChannelState | undefined {
+    const { liveChannels, counters } = this.#parts
+    if (!liveChannels.has(type, name)) return undefined
+    const others = type === 'events' ? this.#events.wildcardSubscribers(name) : 0
+    return stateOf(type, name, counters.live(liveKey(type, name)), others)
+  }
+
+  async #storedState(type: StoredType, name: string): Promise<ChannelState | undefined> {
+    const channel = this.#parts.storedChannels.get(type, name)
     if (!channel) return undefined
     try {
       return await (type === 'queues' ? this.#queueState(channel) : this.#eventsStoreState(channel))
