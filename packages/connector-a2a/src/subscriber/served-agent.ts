@@ -1,5 +1,6 @@
 import type { BrokerHandle, ReplyInput, RequestMessage } from '@signalbox/broker-core'
 import type { HeldBytes, InFlight } from '@signalbox/http-kit/internal'
+import { fairTurns, LARGE_BODY_BYTES } from '@signalbox/http-kit/internal'
 import type { AgentCard, AgentOptions, AgentTarget } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
@@ -171,6 +172,9 @@ export class ServedAgent {
     if (query.mode === 'resume') return this.#kept.resume(query, held)
     const short = held.refusesBody(Infinity)
     if (short !== undefined) return { ...refusedReply(short), unsent: true }
+    // This node reads the request again, and sends it.
+    const { byteLength } = query.body
+    if (byteLength > LARGE_BODY_BYTES) fairTurns.restAfter(query.account, byteLength)
     const isolated = this.#node.isolation?.of(query, {
       agentId: this.#agentId,
       agentOwner: this.#card.registered_by,
