@@ -74,9 +74,13 @@ export class NatsChannels implements ChannelEngine {
     await this.#ready()
     const states: ChannelState[] = []
     for (let at = 0; at < wanted.length; at += PARALLEL) {
-      const part = wanted.slice(at, at + PARALLEL).map(({ type, name }) => this.#listed(type, name))
+      const part = wanted.slice(at, at + PARALLEL)
+      // The states of channels in memory need no promises.
+      const listed = part.every(isLive)
+        ? part.map(({ type, name }) => this.#liveState(type, name))
+        : await Promise.all(part.map(({ type, name }) => this.#listed(type, name)))
       // A channel that was deleted in the meantime is not listed.
-      states.push(...(await Promise.all(part)).filter((state) => state !== undefined))
+      states.push(...listed.filter((state) => state !== undefined))
     }
     return states
   }
@@ -85,11 +89,8 @@ export class NatsChannels implements ChannelEngine {
    * Returns a channel's state for a list. If the servers do not answer for the channel, the state has only
    * the values that the nodes know, so a failing channel does not hide the others.
    */
-  #listed(type: ChannelType, name: string): ChannelState | undefined | Promise<ChannelState | undefined> {
-    return isStored(type) ? this.#listedStored(type, name) : this.#liveState(type, name)
-  }
-
-  async #listedStored(type: StoredType, name: string): Promise<ChannelState | undefined> {
+  async #listed(type: ChannelType, name: string): Promise<ChannelState | undefined> {
+    if (!isStored(type)) return this.#liveState(type, name)
     const asked = await this.#failing.ask(type, name, () => this.#storedState(type, name))
     if (asked !== 'failed') return asked.answer
     const channel = this.#parts.storedChannels.get(type, name)
@@ -194,6 +195,10 @@ export class NatsChannels implements ChannelEngine {
 
 function isStored(type: ChannelType): type is StoredType {
   return type === 'queues' || type === 'events_store'
+}
+
+function isLive(channel: ChannelName): channel is ChannelName & { readonly type: LiveType } {
+  return !isStored(channel.type)
 }
 
 function stateOf(
