@@ -1,5 +1,6 @@
-import type { ChannelState, ChannelType, StoredType } from '@signalbox/broker-core/engine'
+import type { ChannelName, ChannelState, ChannelType, StoredType } from '@signalbox/broker-core/engine'
 import { BrokerError, isReservedChannel } from '@signalbox/broker-core/engine'
+import { ChannelMap } from '@signalbox/broker-core/internal'
 
 import type { StoredChannel } from './store/stored-channel.ts'
 import type { ActivityOperation, ChannelActivity } from './writer/operations.ts'
@@ -39,7 +40,7 @@ const RESERVED_IDLE_MS = 5 * 60_000
 
 /** All channels of all five types. The only place that counts them. */
 export class ChannelRegistry {
-  readonly #byType: Record<ChannelType, Map<string, LiveChannel>>
+  readonly #byType: Record<ChannelType, ChannelMap<LiveChannel>>
   readonly #maxChannels: number
   readonly #now: () => number
   readonly #onAppear: (channel: LiveChannel) => void
@@ -58,11 +59,11 @@ export class ChannelRegistry {
     this.#now = now
     this.#onAppear = onAppear
     this.#byType = {
-      queues: new Map(),
-      events: new Map(),
-      events_store: new Map(),
-      commands: new Map(),
-      queries: new Map(),
+      queues: new ChannelMap('queues'),
+      events: new ChannelMap('events'),
+      events_store: new ChannelMap('events_store'),
+      commands: new ChannelMap('commands'),
+      queries: new ChannelMap('queries'),
     }
   }
 
@@ -75,9 +76,9 @@ export class ChannelRegistry {
     return this.#byType[type].get(name)
   }
 
-  /** Returns the names in no order. */
-  names(type: ChannelType): string[] {
-    return [...this.#byType[type].keys()]
+  /** Returns the channels of a type in the order of their names. */
+  ordered(type: ChannelType): Promise<readonly ChannelName[]> {
+    return this.#byType[type].ordered()
   }
 
   /** Returns the channels ordered by name. */

@@ -6,7 +6,7 @@ import type {
   ChannelType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
-import { inTurns, sortInTurns } from '@signalbox/broker-core/internal'
+import { inTurns } from '@signalbox/broker-core/internal'
 
 import type { ChannelRegistry, LiveChannel } from './channel-registry.ts'
 import type { EmbeddedEventsStore } from './events-store/embedded-events-store.ts'
@@ -35,11 +35,8 @@ export class EmbeddedChannels implements ChannelEngine {
 
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     this.#checkOpen()
-    const names: ChannelName[] = []
-    for (const each of type === undefined ? CHANNEL_TYPES : [type]) {
-      await inTurns(await sortInTurns(this.#registry.names(each)), (name) => names.push({ type: each, name }))
-    }
-    return names
+    if (type !== undefined) return this.#registry.ordered(type)
+    return (await Promise.all(CHANNEL_TYPES.map((each) => this.#registry.ordered(each)))).flat()
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {

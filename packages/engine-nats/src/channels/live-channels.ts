@@ -1,6 +1,7 @@
 import { channelNameProblem } from '@signalbox/broker-core'
-import type { ChannelType } from '@signalbox/broker-core/engine'
+import type { ChannelName, ChannelType } from '@signalbox/broker-core/engine'
 import { isReservedChannel } from '@signalbox/broker-core/engine'
+import { ChannelMap } from '@signalbox/broker-core/internal'
 
 import type { ReportOnce } from '../problems.ts'
 import type { ChannelLimit } from './stored-channels.ts'
@@ -27,10 +28,10 @@ const RESERVED_IDLE_MS = 5 * 60_000
 export class LiveChannels {
   readonly #limit: ChannelLimit
   readonly #reports: ReportOnce
-  readonly #channels: Record<LiveType, Map<string, { usedAt: number }>> = {
-    events: new Map(),
-    commands: new Map(),
-    queries: new Map(),
+  readonly #channels: Record<LiveType, ChannelMap<{ usedAt: number }>> = {
+    events: new ChannelMap('events'),
+    commands: new ChannelMap('commands'),
+    queries: new ChannelMap('queries'),
   }
   #announce: (change: LiveChange) => void = () => {}
 
@@ -55,12 +56,13 @@ export class LiveChannels {
     return type !== undefined && this.has(type, key.slice(blank + 1))
   }
 
-  names(type: LiveType): string[] {
-    return [...this.#channels[type].keys()]
+  /** Returns the channels of a type in the order of their names. */
+  ordered(type: LiveType): Promise<readonly ChannelName[]> {
+    return this.#channels[type].ordered()
   }
 
   get all(): readonly LiveChange[] {
-    return LIVE_TYPES.flatMap((type) => this.names(type).map((name) => ({ type, name, exists: true })))
+    return LIVE_TYPES.flatMap((type) => [...this.#channels[type].keys()].map((name) => ({ type, name, exists: true })))
   }
 
   /** @throws BrokerError CHANNEL_LIMIT */

@@ -8,7 +8,6 @@ import type {
   StoredType,
 } from '@signalbox/broker-core/engine'
 import { CHANNEL_TYPES, unavailable } from '@signalbox/broker-core/engine'
-import { inTurns, sortInTurns } from '@signalbox/broker-core/internal'
 
 import { API, isApiError } from '../errors.ts'
 import type { EventsStoreReader } from '../events-store/events-store-reader.ts'
@@ -59,11 +58,8 @@ export class NatsChannels implements ChannelEngine {
 
   async names(type?: ChannelType): Promise<readonly ChannelName[]> {
     await this.#ready()
-    const names: ChannelName[] = []
-    for (const each of type === undefined ? CHANNEL_TYPES : [type]) {
-      await inTurns(await sortInTurns(this.#names(each)), (name) => names.push({ type: each, name }))
-    }
-    return names
+    if (type !== undefined) return this.#ordered(type)
+    return (await Promise.all(CHANNEL_TYPES.map((each) => this.#ordered(each)))).flat()
   }
 
   async list(type?: ChannelType): Promise<readonly ChannelState[]> {
@@ -97,9 +93,9 @@ export class NatsChannels implements ChannelEngine {
     return channel && stateOf(type, name, this.#parts.counters.live(channel.incarnation), 0)
   }
 
-  #names(type: ChannelType): string[] {
-    if (!isStored(type)) return this.#parts.liveChannels.names(type)
-    return this.#parts.storedChannels.all(type).map(({ name }) => name)
+  #ordered(type: ChannelType): Promise<readonly ChannelName[]> {
+    const { liveChannels, storedChannels } = this.#parts
+    return isStored(type) ? storedChannels.ordered(type) : liveChannels.ordered(type)
   }
 
   async info(type: ChannelType, name: string): Promise<ChannelState | undefined> {

@@ -1,5 +1,6 @@
-import type { ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
+import type { ChannelName, ChannelOptions, StoredType } from '@signalbox/broker-core/engine'
 import { BrokerError, isReservedChannel, unavailable } from '@signalbox/broker-core/engine'
+import { ChannelMap } from '@signalbox/broker-core/internal'
 import { setTimeout as pause } from 'node:timers/promises'
 
 import type { Connection } from '../connection.ts'
@@ -25,7 +26,10 @@ export class StoredChannels {
   readonly #bucket: ChannelBucket
   readonly #limit: ChannelLimit
   readonly #onProblem: (problem: NatsEngineProblem) => void
-  readonly #channels: Record<StoredType, Map<string, StoredChannel>> = { queues: new Map(), events_store: new Map() }
+  readonly #channels: Record<StoredType, ChannelMap<StoredChannel>> = {
+    queues: new ChannelMap('queues'),
+    events_store: new ChannelMap('events_store'),
+  }
   readonly #incarnations = new Map<string, StoredChannel>()
   /** Channels that are being created, so that concurrent first uses create one. */
   readonly #making = new Map<string, Promise<StoredChannel>>()
@@ -151,6 +155,11 @@ export class StoredChannels {
 
   all(type: StoredType): StoredChannel[] {
     return [...this.#channels[type].values()]
+  }
+
+  /** Returns the channels of a type in the order of their names. */
+  ordered(type: StoredType): Promise<readonly ChannelName[]> {
+    return this.#channels[type].ordered()
   }
 
   byIncarnation(incarnation: string): StoredChannel | undefined {
