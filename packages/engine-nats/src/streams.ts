@@ -1,6 +1,5 @@
 import type { GroupSettings, SettingsTable } from '@signalbox/broker-core/engine'
-import { deduplicationMsOf, groupLimitOf, retentionOf, unavailable } from '@signalbox/broker-core/engine'
-import { Semaphore } from '@signalbox/broker-core/internal'
+import { deduplicationMsOf, groupLimitOf, retentionOf } from '@signalbox/broker-core/engine'
 import type { ConsumerConfig, StreamConfig, StreamInfo } from '@nats-io/jetstream'
 import { AckPolicy, DeliverPolicy, DiscardPolicy, RetentionPolicy, StorageType } from '@nats-io/jetstream'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -52,16 +51,6 @@ const CREATE_TRIES = 4
 const CREATE_PAUSE_MS = 50
 
 /**
- * The most streams that a node creates at the same time. A server alone makes a stream before it reads the next
- * messages of the connection; servers of a cluster wait for each other meanwhile.
- */
-const CREATIONS_ALONE = 1
-const CREATIONS_IN_CLUSTER = 32
-
-/** The longest time that a creation waits for others, in milliseconds. */
-const CREATION_WAIT_MS = 10_000
-
-/**
  * Streams of stored channels: a work queue with one consumer for a queue, a plain stream for an events
  * store.
  */
@@ -73,7 +62,6 @@ export class Streams {
   readonly #features: ServerFeatures
   /** The queues whose streams have higher limits than the settings. */
   readonly #looser = new Set<string>()
-  readonly #creations: Semaphore
 
   constructor(
     connection: Connection,
@@ -87,22 +75,9 @@ export class Streams {
     this.#settings = settings
     this.#channelSettings = channelSettings
     this.#features = features
-    this.#creations = new Semaphore(settings.replicas === 1 ? CREATIONS_ALONE : CREATIONS_IN_CLUSTER)
   }
 
-  /** @throws BrokerError ENGINE_UNAVAILABLE */
   async create(channel: StoredChannel): Promise<void> {
-    await this.#creations.acquire(AbortSignal.timeout(CREATION_WAIT_MS)).catch(() => {
-      throw unavailable('NATS is still creating other channels')
-    })
-    try {
-      await this.#createStream(channel)
-    } finally {
-      this.#creations.release()
-    }
-  }
-
-  async #createStream(channel: StoredChannel): Promise<void> {
     for (let tries = 1; ; tries++) {
       try {
         await this.#create(channel)

@@ -1,9 +1,7 @@
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { connect } from '@nats-io/transport-node'
-import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
-import { cuttable } from './support/cuttable.ts'
 import { CLIENT, queued, RECEIVE } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
@@ -60,29 +58,5 @@ describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
     connection.publish('signalbox.nodes.hello', '{"node":"BBBBBBBBBBBBBBBB"}')
     await vi.waitFor(() => expect(keys.size).toBe(2), { timeout: 20_000 })
     expect([...keys.values()].flat()).toEqual(['events kept'])
-  })
-})
-
-describe.skipIf(NATS_SERVER === undefined)('new channels', () => {
-  test('channels - a node asks a server alone for one stream after the other: messages wait for one at most', async () => {
-    const server = await startServer()
-    const network = await cuttable(server.url)
-    const node = await openNode({ url: network.url })
-    const observer = await connect({ servers: server.url })
-    onTestFinished(() => observer.close())
-    let asked = 0
-    observer.subscribe('$JS.API.STREAM.CREATE.*', { callback: () => void asked++ })
-    await observer.flush()
-    const held = network.holdAnswers('$JS.API.STREAM.CREATE.')
-    const sent = Promise.all(Array.from({ length: QUEUES }, (_, i) => node.queues.send(`q${i}`, queued('x'))))
-    await held
-    // The other requests would follow at once.
-    await delay(200)
-    await observer.flush()
-    expect(asked).toBe(1)
-    network.release()
-    await sent
-    expect((await node.channels.names('queues')).length).toBe(QUEUES)
-    expect(asked).toBe(QUEUES)
   })
 })
