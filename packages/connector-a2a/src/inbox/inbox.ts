@@ -7,9 +7,7 @@ import type { AgentCard, InboxStatus } from '@signalbox/registry'
 import { agentOptions } from '@signalbox/registry'
 
 import { HEADER_TAG } from '../requests/agent-query.ts'
-import { foldRun } from '../runs/folded-task.ts'
 import type { RunLog } from '../runs/run-log.ts'
-import type { TaskPhase } from '../runs/seen-task.ts'
 import type { KnownRun, ParkedIndex, ParkedOutcome, ParkedRun } from './parked-index.ts'
 import { ParkedRuns } from './parked-runs.ts'
 import { NO_EVENTS, outcomeEvent, TaskLog } from './task-log.ts'
@@ -179,11 +177,10 @@ export class Inbox {
   async afterEvents(state: KnownRun): Promise<KnownRun | undefined> {
     const { lease, phase, run } = state
     if (phase !== 'delivered' && phase !== 'working') return state
+    const { delivery, endsRound, isOver } = await this.log.end(run)
     // The events of an earlier lessee do not count.
-    if ((await this.log.end(run)).delivery?.lease !== lease) return state
-    const { folded } = await foldRun(this.#options.log, run)
-    if (folded.phase === 'open') return state
-    return this.update(state, { phase: stateAfter(folded.phase) })
+    if (!endsRound || delivery?.lease !== lease) return state
+    return this.update(state, { phase: isOver ? 'done' : 'waiting' })
   }
 
   /** Ends a task in place of its agent, unless its message is settled already. @throws BrokerError ENGINE_UNAVAILABLE */
@@ -284,11 +281,6 @@ export class Inbox {
     const text = 'the agent did not fetch or answer the request in time'
     await this.#end(state, { state: 'TASK_STATE_FAILED', reason: 'DELIVERY_EXPIRED', text })
   }
-}
-
-/** Returns the phase in which a round leaves its task. */
-export function stateAfter(phase: TaskPhase): 'done' | 'waiting' {
-  return phase === 'over' ? 'done' : 'waiting'
 }
 
 /** Returns the queue of an agent's requests. */

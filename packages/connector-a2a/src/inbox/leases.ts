@@ -19,7 +19,7 @@ import type { TaskPhase } from '../runs/seen-task.ts'
 import { isObject, parsedJson } from '../wire/index.ts'
 import { assertBounded, assertStates, completeEvents } from './inbox-events.ts'
 import type { Inbox } from './inbox.ts'
-import { inboxQueue, stateAfter } from './inbox.ts'
+import { inboxQueue } from './inbox.ts'
 import type { KnownRun } from './parked-index.ts'
 import { acceptedIn } from './task-log.ts'
 
@@ -194,7 +194,7 @@ export class Leases implements AgentInbox {
 
   /** Ends a round that the agent has finished. */
   async #finish(state: KnownRun, phase: TaskPhase, receipt: string): Promise<void> {
-    const next = stateAfter(phase)
+    const next = phase === 'over' ? 'done' : 'waiting'
     if (state.phase !== next) await this.#inbox.update(state, { phase: next })
     await this.#queues.ack([receipt])
   }

@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer'
 import { randomUUID } from 'node:crypto'
 
 import type { JsonObject } from '@signalbox/http-kit'
@@ -19,11 +20,13 @@ export interface TaskEnd {
   readonly sequence: number
   /** True if the task has no further events. */
   readonly isOver: boolean
+  /** True if the last event ends a round: the task is over, or waits for its caller. */
+  readonly endsRound: boolean
   readonly delivery: ChunkDelivery | undefined
 }
 
 /** The end of a log without events. */
-export const NO_EVENTS: TaskEnd = { number: 0, sequence: 0, isOver: false, delivery: undefined }
+export const NO_EVENTS: TaskEnd = { number: 0, sequence: 0, isOver: false, endsRound: false, delivery: undefined }
 
 /** The most ends that are kept in memory, and the time for which one is used: the log may lose its chunks. */
 const MAX_ENDS = 1_000
@@ -49,8 +52,9 @@ export class TaskLog {
     const known = performance.now() - at < this.#endMs ? end : NO_EVENTS
     const last = await this.#log.last(run, known.number)
     if (last === undefined) return known
-    const { delivery, end: isOver, number } = last
-    return this.#keep(run, { number, sequence: lastEventOf(last), isOver, delivery })
+    const { body, delivery, end: isOver, number } = last
+    const endsRound = Buffer.from(body.subarray(-ROUND_END.length)).toString('latin1') === ROUND_END
+    return this.#keep(run, { number, sequence: lastEventOf(last), isOver, endsRound, delivery })
   }
 
   /**
@@ -97,7 +101,8 @@ export class TaskLog {
       const delivery = { lease, accepted, total }
       const chunk = { ...common, ...part, number: ++number, end: phase === 'over' && part.isLast, delivery }
       if (!(await this.#log.append(run, chunk))) return false
-      this.#keep(run, { number, sequence, isOver: chunk.end, delivery })
+      const endsRound = phase !== 'open' && part.isLast
+      this.#keep(run, { number, sequence, isOver: chunk.end, endsRound, delivery })
     }
     return true
   }
