@@ -4,6 +4,8 @@ import { testFolder } from '@signalbox/testkit/test-folder'
 import { until } from '@signalbox/testkit/until'
 import { describe, expect, test } from 'vitest'
 
+import { TaskLog } from '../../src/inbox/task-log.ts'
+import { RunLog } from '../../src/runs/run-log.ts'
 import { FullDisk } from '../full-disk.ts'
 import type { Answer, GatewayHost, HostOptions } from '../gateway-host.ts'
 import { openGateway } from '../gateway-host.ts'
@@ -163,6 +165,19 @@ describe('tasks whose lessees or callers behave in other ways', () => {
     expect(taskOf(await canceled).status.state).toBe('TASK_STATE_CANCELED')
     expect((await get(pull, id)).status.state).toBe('TASK_STATE_CANCELED')
     expect(await pull.inbox.status(pull.card)).toMatchObject({ waiting: 0, inFlight: 0 })
+  })
+
+  test.each([
+    ['WORKING', { endsRound: false, isOver: false }],
+    ['INPUT_REQUIRED', { endsRound: true, isOver: false }],
+    ['COMPLETED', { endsRound: true, isOver: true }],
+  ])('inbox - another node sees in the log whether %s ends the round', async (state, end) => {
+    const pull = await openPull()
+    const { id } = await park(pull)
+    const { receipt } = await lease(pull)
+    await pull.inbox.events(pull.card, { receipt, offset: 0, events: [artifact('x'), status(state)] })
+    const log = new TaskLog(new RunLog(pull.host.system, { maxAgeMs: 0, maxBytes: 0 }), 60_000)
+    expect(await log.end(id)).toMatchObject(end)
   })
 
   test('inbox - a rejection ends the task, also if its caller asks to cancel it meanwhile', async () => {
