@@ -261,19 +261,16 @@ export class EmbeddedQueues implements QueueEngine {
 
   // ── Settling ──
 
-  async ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
-    this.#checkOpen()
-    return this.#settlement.ack(receipts, clientId)
+  ack(receipts: readonly string[], clientId: string): Promise<SettleResult> {
+    return this.#closed ? Promise.reject(closed()) : this.#settlement.ack(receipts, clientId)
   }
 
-  async nack(receipts: readonly string[], clientId: string, options?: NackOptions): Promise<SettleResult> {
-    this.#checkOpen()
-    return this.#settlement.nack(receipts, clientId, options)
+  nack(receipts: readonly string[], clientId: string, options?: NackOptions): Promise<SettleResult> {
+    return this.#closed ? Promise.reject(closed()) : this.#settlement.nack(receipts, clientId, options)
   }
 
-  async extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
-    this.#checkOpen()
-    return this.#settlement.extend(receipts, clientId, leaseMs)
+  extend(receipts: readonly string[], clientId: string, leaseMs: number): Promise<SettleResult> {
+    return this.#closed ? Promise.reject(closed()) : this.#settlement.extend(receipts, clientId, leaseMs)
   }
 
   // ── Looking and clearing ──
@@ -412,7 +409,7 @@ export class EmbeddedQueues implements QueueEngine {
   }
 
   #checkOpen(): void {
-    if (this.#closed) throw unavailable('it is closed')
+    if (this.#closed) throw closed()
   }
 
   async close(): Promise<void> {
@@ -422,9 +419,13 @@ export class EmbeddedQueues implements QueueEngine {
     this.#heldHeads.close()
     this.#clock.close()
     for (const queue of this.#queues.values()) {
-      for (const waiter of queue.waiters.members()) waiter.reject(unavailable('it is closed'))
+      for (const waiter of queue.waiters.members()) waiter.reject(closed())
     }
     await this.#settlement.returnAll()
     this.#leases.close()
   }
+}
+
+function closed(): BrokerError {
+  return unavailable('it is closed')
 }

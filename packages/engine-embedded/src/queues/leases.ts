@@ -22,7 +22,7 @@ export interface Lease<Q> {
   /** Resolves or rejects with the settlement that is in progress, if any. */
   settling: Promise<unknown> | undefined
   /** The ending that failed, and that may have been applied. */
-  tried?: Ending
+  tried: Ending | undefined
 }
 
 /** A deadline with the lease's number. A heap of leases would keep the messages of settled leases in memory. */
@@ -68,7 +68,17 @@ export class Leases<Q> {
     const deadline = performance.now() + leaseMs
     const number = ++this.#lastNumber
     const receipt = `${number.toString(RECEIPT_BASE)}-${randomUUID()}${this.#suffixOf(leaseMs)}`
-    const lease = { number, receipt, clientId, queue, entry, deadline, alarm: deadline, settling: undefined }
+    const lease: Lease<Q> = {
+      number,
+      receipt,
+      clientId,
+      queue,
+      entry,
+      deadline,
+      alarm: deadline,
+      settling: undefined,
+      tried: undefined,
+    }
     this.#byNumber.set(number, lease)
     this.#push({ at: deadline, number })
     return lease

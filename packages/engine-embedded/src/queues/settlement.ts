@@ -93,34 +93,38 @@ export class LeaseSettlement {
     if (options?.reject === true) for (const { entry, queue } of leases) this.#assertRejectable(queue, entry)
     return this.#forEachQueue(leases, (queue, some) => {
       const work = ending === 'ack' ? this.#acknowledge(queue, some) : this.#release(queue, some, options)
-      const settling = this.#recorded(ending, some, work)
+      const settling = this.#restoring(some, work, ending)
       for (const lease of some) lease.settling = settling
       return settling
     })
   }
 
-  /** Records the receipts when their settlement is durable. */
-  async #recorded(ending: Ending, ended: readonly Lease<Queue>[], work: Promise<void>): Promise<void> {
+  /** Records the receipts when their settlement is durable, and restores the leases if it fails. */
+  #restoring(ended: readonly Lease<Queue>[], work: Promise<void>, ending?: Ending): Promise<void> {
     const { leases, settled } = this.#context
-    try {
-      await work
-    } catch (error) {
+    const record = (): void => {
+      // A lease that lapsed has ended by no call, and was removed before.
+      if (ending === undefined) return
       for (const lease of ended) {
+        leases.drop(lease)
+        settled.remember(lease.receipt, lease.clientId, ending, lease.deadline)
+      }
+    }
+    const restore = (error: unknown): void => {
+      for (const lease of ended) {
+        leases.restore(lease)
         lease.settling = undefined
-        lease.tried = ending
+        lease.tried = ending ?? lease.tried
       }
       throw error
     }
-    for (const lease of ended) {
-      leases.drop(lease)
-      settled.remember(lease.receipt, lease.clientId, ending, lease.deadline)
-    }
+    return work.then(record, restore)
   }
 
   /** Ends expired leases like a nack. Tries again while the disk does not accept writes. */
   lapse(leases: readonly Lease<Queue>[]): void {
     const held = leases.filter(({ queue, entry }) => queue.holds(entry))
-    this.#forEachQueue(held, (queue, some) => this.#release(queue, some)).catch(() => {
+    this.#forEachQueue(held, (queue, some) => this.#restoring(some, this.#release(queue, some))).catch(() => {
       // The leases were restored and expire again, because their deadlines have passed. In a damaged queue that would
       // never end.
       for (const lease of held) if (this.#damaged(lease.queue.name)) this.#giveUp(lease)
@@ -140,16 +144,21 @@ export class LeaseSettlement {
   async returnAll(): Promise<void> {
     const held = this.#context.leases.takeAll().filter(({ queue, entry }) => queue.holds(entry))
     // The end of the engine is no failure of the messages, so they are not delayed.
-    await this.#forEachQueue(held, (queue, leases) => this.#release(queue, leases, { delayMs: 0 })).catch(() => {})
+    await this.#forEachQueue(held, (queue, leases) =>
+      this.#restoring(leases, this.#release(queue, leases, { delayMs: 0 })),
+    ).catch(() => {})
   }
 
   async #forEachQueue(
     leases: readonly Lease<Queue>[],
     settle: (queue: Queue, leases: readonly Lease<Queue>[]) => Promise<void>,
   ): Promise<void> {
-    const first = leases[0]
+    const [first] = leases
     if (!first) return
-    if (leases.every(({ queue }) => queue === first.queue)) return settle(first.queue, leases)
+    if (leases.every(({ queue }) => queue === first.queue)) {
+      await settle(first.queue, leases)
+      return
+    }
     const byQueue = Map.groupBy(leases, ({ queue }) => queue)
     const ends = await Promise.allSettled([...byQueue].map(([queue, some]) => settle(queue, some)))
     const failed = ends.find((end) => end.status === 'rejected')
@@ -159,17 +168,11 @@ export class LeaseSettlement {
   #acknowledge(queue: Queue, leases: readonly Lease<Queue>[]): Promise<void> {
     const { store } = this.#context
     const sequences = leases.map(({ entry }) => entry.sequence)
-    return this.#restoring(leases, () =>
-      store.submit(
-        'settle',
-        { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences },
-        0,
-        () => {
-          queue.removeHeld(sequences)
-          if (queue.grouped) this.#context.serve(queue)
-        },
-      ),
-    )
+    const operation = { kind: 'settle', channel: queue.name, channelId: queue.channel?.id ?? 0, sequences } as const
+    return store.submit('settle', operation, 0, () => {
+      queue.removeHeld(sequences)
+      if (queue.grouped) this.#context.serve(queue)
+    })
   }
 
   #release(queue: Queue, leases: readonly Lease<Queue>[], options?: NackOptions): Promise<void> {
@@ -177,27 +180,27 @@ export class LeaseSettlement {
     const now = this.#context.now()
     const ends = leases.map(({ entry }) => this.#endOf(queue, entry, now, options))
     const releases = ends.map(({ release }) => release)
-    return this.#restoring(leases, () =>
-      store.submit(
-        'release',
-        { kind: 'release', channel: queue.name, channelId: queue.channel?.id ?? 0, now, releases },
-        0,
-        ({ moved }) => {
-          const returned = ends.filter(({ release, heldUntil }) => isStaying(release) && heldUntil === 0)
-          queue.removeHeld(releases.filter((release) => !isStaying(release)).map(({ sequence }) => sequence))
-          this.returnHeld(
-            queue,
-            returned.map(({ entry }) => entry),
-          )
-          for (const { entry, release, heldUntil } of ends) {
-            if (release.deadLetterQueue === '' && !isExpired(entry, now, queue.maxAgeMs)) registry.sinceOpen.retried++
-            if (release.dueAt > 0) this.#context.delayed(release.dueAt)
-            if (heldUntil > 0) queue.backOff([entry], heldUntil)
-          }
-          for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
-        },
-      ),
-    )
+    const operation = {
+      kind: 'release',
+      channel: queue.name,
+      channelId: queue.channel?.id ?? 0,
+      now,
+      releases,
+    } as const
+    return store.submit('release', operation, 0, ({ moved }) => {
+      const returned = ends.filter(({ release, heldUntil }) => isStaying(release) && heldUntil === 0)
+      queue.removeHeld(releases.filter((release) => !isStaying(release)).map(({ sequence }) => sequence))
+      this.returnHeld(
+        queue,
+        returned.map(({ entry }) => entry),
+      )
+      for (const { entry, release, heldUntil } of ends) {
+        if (release.deadLetterQueue === '' && !isExpired(entry, now, queue.maxAgeMs)) registry.sinceOpen.retried++
+        if (release.dueAt > 0) this.#context.delayed(release.dueAt)
+        if (heldUntil > 0) queue.backOff([entry], heldUntil)
+      }
+      for (const { channel, channelId, sequence } of moved) this.#context.arrived(channel, channelId, sequence)
+    })
   }
 
   /** Returns the end of a lease. The head of an ordered group waits at its position, and does not become delayed. */
@@ -243,16 +246,6 @@ export class LeaseSettlement {
       this.#context.expire(queue, sequences)
     }
     this.#context.serve(queue)
-  }
-
-  /** Restores the leases if the settlement fails. */
-  async #restoring(leases: readonly Lease<Queue>[], settle: () => Promise<void>): Promise<void> {
-    try {
-      await settle()
-    } catch (error) {
-      for (const lease of leases) this.#context.leases.restore(lease)
-      throw error
-    }
   }
 }
 
