@@ -5,6 +5,7 @@ import { CallerUsage } from './caller.ts'
 import type { Engine, EngineHealth, EngineLimits, EngineStats, OtherNode } from './engine/engine.ts'
 import type { BrokerError } from './errors.ts'
 import type { BrokerContext } from './handle/access.ts'
+import { ChannelCreations } from './handle/channel-creations.ts'
 import { Access } from './handle/access.ts'
 import { Channels } from './handle/channels.ts'
 import { EventsStore } from './handle/events-store.ts'
@@ -256,7 +257,9 @@ export function createBroker(engine: Engine, options: BrokerOptions = {}): Creat
   const pauses = new QueuePauses()
   const gate = new ConsumerGate(engine, pauses, (reason) => observed.gateWaited(reason))
   const traced = tracing && { tracing, leases: new OpenLeases(engine.capabilities.leaseSurvivesNode) }
-  const shared = { engine, observers: observed, routing, limits, gate, pauses, tracing: traced }
+  const { creationsAtOnce } = engine.limits
+  const creations = creationsAtOnce === 0 ? undefined : new ChannelCreations(creationsAtOnce)
+  const shared = { engine, observers: observed, routing, limits, creations, gate, pauses, tracing: traced }
   const context: BrokerContext = { ...shared, limited: true, gated: true }
   return {
     broker: new Broker(context, options.authorization),

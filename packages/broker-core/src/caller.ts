@@ -165,6 +165,7 @@ export class CallerUsage {
   }
 }
 
-function accountOf({ account, clientId }: Caller): string {
+/** Returns the account whose limits apply to a caller. */
+export function accountOf({ account, clientId }: Caller): string {
   return account ?? clientId
 }

@@ -1,4 +1,4 @@
-import type { Engine, EngineHealth, EngineStats, SettingsEntry } from '@signalbox/broker-core/engine'
+import type { Engine, EngineHealth, EngineLimits, EngineStats, SettingsEntry } from '@signalbox/broker-core/engine'
 import { compactProblem, SettingsTable } from '@signalbox/broker-core/engine'
 
 import type { LiveChannel } from './channel-registry.ts'
@@ -81,7 +81,7 @@ class ComposedEngine implements EmbeddedEngine {
     deduplicationPerMessage: true,
     groupPartitions: 0,
   } as const
-  readonly limits: { readonly maxMessageBytes: number; readonly maxChannels: number }
+  readonly limits: EngineLimits
   readonly path: string
   readonly settings = new SettingsTable()
   readonly queues: EmbeddedQueues
@@ -99,7 +99,7 @@ class ComposedEngine implements EmbeddedEngine {
   constructor(settings: Settings, store: Store) {
     const { now, onProblem, maxMessageBytes, maxChannels, path } = settings
     this.path = path
-    this.limits = { maxMessageBytes, maxChannels }
+    this.limits = { maxMessageBytes, maxChannels, creationsAtOnce: 0 }
     this.#store = store
     this.#now = now
     const registry = new ChannelRegistry(maxChannels, now, (channel) => this.#channelCreated(channel))

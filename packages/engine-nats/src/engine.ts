@@ -58,6 +58,13 @@ const CAPABILITIES = {
   groupPartitions: GROUP_PARTITIONS,
 } as const
 
+/**
+ * The numbers of streams that a node creates at the same time. A server alone makes a stream before it reads the next
+ * messages of the connection; servers of a cluster wait for each other meanwhile.
+ */
+const CREATIONS_ALONE = 1
+const CREATIONS_IN_CLUSTER = 32
+
 /** The maximum number of queues with groups: each has 17 consumers, which the servers replicate. */
 const MAX_GROUPED = 100
 
@@ -90,6 +97,7 @@ export class NatsEngine implements Engine, AsyncDisposable {
     this.limits = {
       maxMessageBytes: Math.min(settings.maxMessageBytes, connection.maxPayload - MESSAGE_ENVELOPE_BYTES),
       maxChannels: settings.maxChannels,
+      creationsAtOnce: settings.replicas === 1 ? CREATIONS_ALONE : CREATIONS_IN_CLUSTER,
     }
     this.queues = queues
     this.events = new NatsEvents(parts)

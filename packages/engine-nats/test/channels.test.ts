@@ -1,7 +1,10 @@
+import { ANONYMOUS, createBroker } from '@signalbox/broker-core'
 import { NATS_SERVER } from '@signalbox/engine-nats/testing'
 import { connect } from '@nats-io/transport-node'
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 
+import { cuttable } from './support/cuttable.ts'
 import { CLIENT, queued, RECEIVE } from './support/messages.ts'
 import { openNode, startServer } from './support/nodes.ts'
 
@@ -58,5 +61,30 @@ describe.skipIf(NATS_SERVER === undefined)('deleted channels', () => {
     connection.publish('signalbox.nodes.hello', '{"node":"BBBBBBBBBBBBBBBB"}')
     await vi.waitFor(() => expect(keys.size).toBe(2), { timeout: 20_000 })
     expect([...keys.values()].flat()).toEqual(['events kept'])
+  })
+})
+
+describe.skipIf(NATS_SERVER === undefined)('new channels', () => {
+  test('channels - a server alone is asked for one stream after the other: messages wait for one at most', async () => {
+    const server = await startServer()
+    const network = await cuttable(server.url)
+    const node = await openNode({ url: network.url })
+    const { queues } = createBroker(node).broker.as(ANONYMOUS)
+    const observer = await connect({ servers: server.url })
+    onTestFinished(() => observer.close())
+    let asked = 0
+    observer.subscribe('$JS.API.STREAM.CREATE.*', { callback: () => void asked++ })
+    await observer.flush()
+    const held = network.holdAnswers('$JS.API.STREAM.CREATE.')
+    const sent = Promise.all(Array.from({ length: QUEUES }, (_, i) => queues.send(`q${i}`, { body: 'x' })))
+    await held
+    // The other requests would follow at once.
+    await delay(200)
+    await observer.flush()
+    expect(asked).toBe(1)
+    network.release()
+    await sent
+    expect((await node.channels.names('queues')).length).toBe(QUEUES)
+    expect(asked).toBe(QUEUES)
   })
 })

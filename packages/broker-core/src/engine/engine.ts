@@ -86,6 +86,11 @@ export interface EngineLimits {
   readonly maxMessageBytes: number
   /** The maximum number of channels, all types together. Channels of the broker do not count. */
   readonly maxChannels: number
+  /**
+   * The number of queues and events stores that it creates at the same time without a delay of other calls; 0 means
+   * unlimited.
+   */
+  readonly creationsAtOnce: number
 }
 
 export interface EngineHealth {

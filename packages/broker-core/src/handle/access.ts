@@ -5,6 +5,7 @@ import type { Authorization } from '../authorization/authorization.ts'
 import { GuardedSubscription } from '../authorization/guarded-subscription.ts'
 import type { PolicyAction, ResourceType } from '../authorization/policy.ts'
 import type { Caller, CallerUsage } from '../caller.ts'
+import { accountOf } from '../caller.ts'
 import type { ChannelType } from '../channel.ts'
 import { assertChannelName, assertSubscriptionPattern, isReservedChannel, RESERVED_PREFIX } from '../channel.ts'
 import type { Engine } from '../engine/engine.ts'
@@ -15,6 +16,7 @@ import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
 import { encodeText, MAX_TAGS } from '../message.ts'
 import type { Action, Attachment, Observers } from '../observer.ts'
 import { assertObject } from '../options.ts'
+import type { ChannelCreations } from './channel-creations.ts'
 import type { Routing } from '../routing/routing.ts'
 import type { ConsumerGate } from '../settings/consumer-gate.ts'
 import type { QueuePauses } from '../settings/queue-pauses.ts'
@@ -36,6 +38,8 @@ export interface BrokerContext {
   readonly limits: CallerUsage | undefined
   /** `true` if the limits apply to this broker's callers. Channels that operators create do not count. */
   readonly limited: boolean
+  /** The creations of channels; undefined if the engine creates any number at the same time. */
+  readonly creations: ChannelCreations | undefined
   /** Lets receivers lease messages as the settings for consumers and pauses allow it. */
   readonly gate: ConsumerGate
   readonly pauses: QueuePauses
@@ -126,11 +130,19 @@ export class Access {
    */
   creating<T>(type: ChannelType, name: string, work: () => Promise<T>): Promise<T> {
     const undo = this.reserve(type, name)
-    if (undo === undefined) return work()
+    const { creations } = this.#context
     // Not awaited here: the work may take long, and this frame would keep its references in memory.
-    const result = work()
-    result.catch(undo)
+    const result = creations === undefined ? work() : this.#ordered(creations, type, name, work)
+    if (undo !== undefined) result.catch(undo)
     return result
+  }
+
+  /** Creates a stored channel when it is the account's turn. Channels of other types exist only in memory. */
+  #ordered<T>(creations: ChannelCreations, type: ChannelType, name: string, work: () => Promise<T>): Promise<T> {
+    const exists = (): boolean => this.engine.channels.exists(type, name)
+    const isStored = type === 'queues' || type === 'events_store'
+    if (!this.#limited || !isStored || exists()) return work()
+    return creations.run(`${type} ${name}`, accountOf(this.caller), exists, work)
   }
 
   /** Counts a channel that may be created later. @throws BrokerError CALLER_LIMIT */

@@ -29,6 +29,7 @@ export const lifecycleCases: readonly ContractCase[] = [
     const { name, capabilities, limits } = context.engine
     assert.match(name, /^[a-z][a-z0-9-]{0,31}$/)
     assert.ok(limits.maxMessageBytes > 0)
+    assert.ok(Number.isInteger(limits.creationsAtOnce) && limits.creationsAtOnce >= 0)
     assert.ok(limits.maxChannels >= 0)
     const declared = { ...capabilities }
     await context.restart()

@@ -22,7 +22,10 @@ export async function startServer(...options: Parameters<typeof NatsServer.start
 }
 
 /** A node that is closed after the test. */
-export async function openNode(server: NatsServer, options: Partial<NatsEngineOptions> = {}): Promise<NatsEngine> {
+export async function openNode(
+  server: Pick<NatsServer, 'url'>,
+  options: Partial<NatsEngineOptions> = {},
+): Promise<NatsEngine> {
   const engine = await openNatsEngine({ servers: [server.url], ...options })
   opened.push(engine)
   onTestFinished(closeAll)

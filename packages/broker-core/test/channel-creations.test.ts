@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+
+import { ChannelCreations } from '../src/handle/channel-creations.ts'
+
+/** Calls that create channels, each of which ends when the test ends it. */
+class Calls {
+  readonly creations = new ChannelCreations(1)
+  readonly begun: string[] = []
+  readonly ends: PromiseWithResolvers<void>[] = []
+  readonly channels = new Set<string>()
+
+  async create(channel: string, account: string, call = channel): Promise<void> {
+    const exists = (): boolean => this.channels.has(channel)
+    await this.creations.run(channel, account, exists, async () => {
+      this.begun.push(call)
+      if (exists()) return
+      const end = Promise.withResolvers<void>()
+      this.ends.push(end)
+      await end.promise
+      this.channels.add(channel)
+    })
+  }
+
+  /** Ends the creation under way. */
+  endNext(): void {
+    this.ends.shift()?.resolve()
+  }
+}
+
+test('channel creations - a new channel waits for one creation, however many another account has begun', async () => {
+  const calls = new Calls()
+  const many = Promise.all(['a', 'b', 'c', 'd'].map((channel) => calls.create(channel, 'many')))
+  const one = calls.create('mine', 'one')
+  await expect.poll(() => calls.begun).toEqual(['a'])
+  calls.endNext()
+  await expect.poll(() => calls.begun).toEqual(['a', 'b'])
+  calls.endNext()
+  await expect.poll(() => calls.begun).toEqual(['a', 'b', 'mine'])
+  calls.endNext()
+  await one
+  for (const begun of ['c', 'd']) {
+    await expect.poll(() => calls.begun.at(-1)).toBe(begun)
+    calls.endNext()
+  }
+  await many
+})
+
+test('channel creations - calls for the channel that is being created keep their order and take no place', async () => {
+  const calls = new Calls()
+  const sent = ['first', 'second', 'third'].map((call) => calls.create('new', 'one', call))
+  const other = calls.create('other', 'one')
+  await expect.poll(() => calls.begun).toEqual(['first'])
+  calls.endNext()
+  await Promise.all(sent)
+  expect(calls.begun.filter((call) => call !== 'other')).toEqual(['first', 'second', 'third'])
+  await expect.poll(() => calls.ends.length).toBe(1)
+  calls.endNext()
+  await other
+})
+
+test('channel creations - after a failure the next call creates the channel', async () => {
+  const calls = new Calls()
+  const failed = calls.create('new', 'one', 'first')
+  const next = calls.create('new', 'one', 'second')
+  await expect.poll(() => calls.begun).toEqual(['first'])
+  calls.ends.shift()?.reject(new Error('no space'))
+  await expect(failed).rejects.toThrow('no space')
+  await expect.poll(() => calls.begun).toEqual(['first', 'second'])
+  calls.endNext()
+  await next
+  expect([...calls.channels]).toEqual(['new'])
+})
