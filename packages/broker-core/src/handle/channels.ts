@@ -38,8 +38,8 @@ export interface ChannelPageInput extends ChannelFilter {
   readonly cursor?: string | undefined
 }
 
-export interface ChannelPage {
-  readonly channels: readonly ChannelInfo[]
+export interface ChannelPage<Item = ChannelInfo> {
+  readonly channels: readonly Item[]
   /** The cursor of the next page; absent on the last page. */
   readonly nextCursor?: string | undefined
   /** The number of channels on all pages. */
@@ -47,6 +47,11 @@ export interface ChannelPage {
   /** The number of channels on later pages. */
   readonly left: number
 }
+
+/** Returns the part of a channel's state that a list needs: many states at a time take much memory. */
+type Describe<Item> = (info: ChannelInfo) => Item
+
+const everything: Describe<ChannelInfo> = (info) => info
 
 /** The number of channels whose state is requested at the same time. */
 const TOGETHER = 512
@@ -65,14 +70,22 @@ export class Channels {
   /**
    * Returns the matching channels, ordered by type and name. A `pattern` with `*` or `?` is a glob, otherwise a prefix.
    */
-  list(filter: ChannelFilter = {}): Promise<readonly ChannelInfo[]> {
+  list(filter?: ChannelFilter): Promise<readonly ChannelInfo[]>
+  /** @param describe Returns the part of each channel's state that is kept: many states at a time take much memory */
+  list<Item>(filter: ChannelFilter, describe: (info: ChannelInfo) => Item): Promise<readonly Item[]>
+  list(filter: ChannelFilter = {}, describe: Describe<unknown> = everything): Promise<readonly unknown[]> {
     return this.#access.run('list', filter.type, filter.pattern ?? '', async () =>
-      this.#states(await this.#names(filter)),
+      this.#states(await this.#names(filter), describe),
     )
   }
 
   /** Returns one page of {@link list}, ordered by the types' names. @throws BrokerError ARGUMENT_INVALID */
-  page({ limit = Infinity, maxBytes = Infinity, cursor, ...filter }: ChannelPageInput = {}): Promise<ChannelPage> {
+  page(input?: ChannelPageInput): Promise<ChannelPage>
+  page<Item>(input: ChannelPageInput, describe: (info: ChannelInfo) => Item): Promise<ChannelPage<Item>>
+  page(
+    { limit = Infinity, maxBytes = Infinity, cursor, ...filter }: ChannelPageInput = {},
+    describe: Describe<unknown> = everything,
+  ): Promise<ChannelPage<unknown>> {
     return this.#access.run('list', filter.type, filter.pattern ?? '', async () => {
       if (limit !== Infinity) assertInteger('limit', limit, 1)
       const after = cursor === undefined ? undefined : channelOfCursor(cursor)
@@ -82,7 +95,7 @@ export class Channels {
       const last = page.at(-1)
       const more = last !== undefined && rest.length > page.length
       return {
-        channels: await this.#states(page),
+        channels: await this.#states(page, describe),
         total: all.length,
         left: rest.length - page.length,
         nextCursor: more ? cursorOfChannel(last) : undefined,
@@ -104,7 +117,10 @@ export class Channels {
     return access.run('list', undefined, '', async () => {
       if (!Array.isArray(names)) throw new BrokerError('ARGUMENT_INVALID', 'names is not an array of channels')
       access.requireCredentials('list', CHANNEL_TYPES)
-      return this.#states(names.filter(({ type, name }) => access.sees(type, name)))
+      return this.#states(
+        names.filter(({ type, name }) => access.sees(type, name)),
+        everything,
+      )
     })
   }
 
@@ -121,15 +137,16 @@ export class Channels {
   }
 
   /** Omits channels that were deleted meanwhile. */
-  async #states(names: readonly ChannelName[]): Promise<readonly ChannelInfo[]> {
+  async #states<Item>(names: readonly ChannelName[], describe: Describe<Item>): Promise<readonly Item[]> {
     const { channels } = this.#access.engine
-    const infos: ChannelInfo[] = []
+    const items: Item[] = []
     for (let at = 0; at < names.length; at += TOGETHER) {
       // A long list must not block the event loop.
       if (at > 0) await nextTurn()
-      infos.push(...(await channels.states(names.slice(at, at + TOGETHER))).map((state) => this.#withActivity(state)))
+      const states = await channels.states(names.slice(at, at + TOGETHER))
+      for (const state of states) items.push(describe(this.#withActivity(state)))
     }
-    return infos
+    return items
   }
 
   #withActivity(state: ChannelState): ChannelInfo {

@@ -37,13 +37,12 @@ export const channelList = defineTool({
   annotations: READS,
   needs: { action: 'list', patterns: CHANNEL_TYPES },
   async run(args, { broker }) {
-    const { channels, nextCursor, left } = await broker.channels.page({
-      limit: MAX_LISTED,
-      ...args,
-      maxBytes: MAX_LIST_BYTES,
-    })
+    const { channels, nextCursor, left } = await broker.channels.page(
+      { limit: MAX_LISTED, ...args, maxBytes: MAX_LIST_BYTES },
+      channelDescriptor,
+    )
     const later = nextCursor === undefined ? undefined : { cursor: nextCursor, leftOut: left }
-    return listOutcome('channels', JSON.stringify(channels.map(channelDescriptor)), later)
+    return listOutcome('channels', JSON.stringify(channels), later)
   },
 })
 

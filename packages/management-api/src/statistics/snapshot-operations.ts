@@ -1,5 +1,5 @@
 import { CHANNEL_TYPES } from '@signalbox/broker-core'
-import type { BrokerHandle, ChannelInfo, ChannelType } from '@signalbox/broker-core'
+import type { BrokerHandle, ChannelInfo, ChannelName } from '@signalbox/broker-core'
 import { argument, isoTime } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
@@ -74,10 +74,13 @@ const snapshotRoute = defineManagementRoute({
     const [status, engine, channels, agents = []] = await Promise.all([
       environment.node(),
       services.broker.stats(),
-      observerHandle(call).channels.list(),
+      observerHandle(call).channels.list({}, rankOf),
       services.agents?.list(),
     ])
-    const deepest = top(ofType(channels, 'queues'), ({ queue }) => queue?.waiting ?? 0)
+    const statesOf = (top: readonly Rank[]): Promise<readonly ChannelInfo[]> =>
+      observerHandle(call).channels.states(top)
+    const busiest = await statesOf(top(channels, ({ moved }) => moved))
+    const deepest = await statesOf(top(channels, ({ waiting }) => waiting))
     const oldest = await Promise.all(deepest.map(({ name }) => oldestWaiting(observerHandle(call), name)))
     const { node, version, ready, healthy, uptime_seconds } = status
     return {
@@ -87,7 +90,8 @@ const snapshotRoute = defineManagementRoute({
       totals: flowShape(statistics.totals()),
       types: CHANNEL_TYPES.map((type) => {
         const flow = statistics.ofType(type)
-        return Object.assign({ type, channels: ofType(channels, type).length }, flowShape(flow))
+        const { length } = channels.filter((channel) => channel.type === type)
+        return Object.assign({ type, channels: length }, flowShape(flow))
       }),
       queues: {
         waiting: engine.queues.waiting,
@@ -95,9 +99,7 @@ const snapshotRoute = defineManagementRoute({
         in_flight: engine.queues.inFlight,
       },
       store: { bytes: engine.storeBytes },
-      top_channels: top(channels, ({ incoming, outgoing }) => incoming + outgoing).map((info) =>
-        channelStatistics(info, statistics),
-      ),
+      top_channels: busiest.map((info) => channelStatistics(info, statistics)),
       deepest_queues: deepest.map((info, i) => {
         const sent = oldest[i]
         const oldestWaitingAt = sent === undefined ? null : isoTime(sent)
@@ -114,8 +116,15 @@ const snapshotRoute = defineManagementRoute({
   },
 })
 
-function ofType(channels: readonly ChannelInfo[], type: ChannelType): readonly ChannelInfo[] {
-  return channels.filter((channel) => channel.type === type)
+/** The numbers by which the snapshot selects channels. */
+interface Rank extends ChannelName {
+  /** Messages in and out. */
+  readonly moved: number
+  readonly waiting: number
+}
+
+function rankOf({ type, name, incoming, outgoing, queue }: ChannelInfo): Rank {
+  return { type, name, moved: incoming + outgoing, waiting: queue?.waiting ?? 0 }
 }
 
 /** A queue that cannot be read does not hide the others. */
@@ -124,7 +133,7 @@ async function oldestWaiting({ queues }: BrokerHandle, name: string): Promise<nu
 }
 
 /** Leaves out channels without messages. */
-function top(channels: readonly ChannelInfo[], measure: (channel: ChannelInfo) => number): readonly ChannelInfo[] {
+function top(channels: readonly Rank[], measure: (channel: Rank) => number): readonly Rank[] {
   return channels
     .filter((channel) => measure(channel) > 0)
     .toSorted((a, b) => measure(b) - measure(a))
