@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 
-import { commandLine, flag, list, number, progress as log, text } from '@signalbox/testkit/command-line'
+import { commandLine, flag, list, number, progress as log } from '@signalbox/testkit/command-line'
 import { exitOnSignals } from '@signalbox/testkit/measured-process'
 import { pinLoad } from '@signalbox/testkit/process-cpu'
 import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
@@ -50,7 +50,7 @@ async function main(): Promise<number> {
         'unmeasured rounds before the first; after 130 s of ce-send and message-id, expired ids are deleted in the rounds',
       ),
       quick: flag('short rounds and a small backlog: checks that it works; the values mean nothing'),
-      against: text('COMMIT', 'measures that commit too, interleaved with the working tree'),
+      against: list('COMMIT,…', 'measures these commits too, interleaved with the working tree'),
       profile: flag(
         'writes CPU profiles of the measured processes and prints the hottest functions; ignore the measurements',
       ),
@@ -67,7 +67,7 @@ async function main(): Promise<number> {
   await using folder = await TemporaryFolder.create('bench')
   using stack = new DisposableStack()
   const subjects: Subject[] = [WORKING_TREE]
-  if (values.against !== undefined) subjects.push(stack.use(checkOut(values.against, folder.path)))
+  for (const commit of values.against ?? []) subjects.push(stack.use(checkOut(commit, join(folder.path, commit))))
   const at = new Date().toISOString()
   const context: BenchContext = {
     subjects,
