@@ -4,20 +4,23 @@ import { ChannelCreations } from '../src/handle/channel-creations.ts'
 
 /** Calls that create channels, each of which ends when the test ends it. */
 class Calls {
-  readonly creations = new ChannelCreations(1)
+  readonly creations: ChannelCreations
   readonly begun: string[] = []
   readonly ends: PromiseWithResolvers<void>[] = []
-  readonly channels = new Set<string>()
+  readonly #channels = new Set<string>()
+
+  constructor(waitMs?: number) {
+    this.creations = new ChannelCreations(1, waitMs)
+  }
 
   async create(channel: string, account: string, call = channel): Promise<void> {
-    const exists = (): boolean => this.channels.has(channel)
-    await this.creations.run(channel, account, exists, async () => {
+    await this.creations.run(channel, account, async () => {
       this.begun.push(call)
-      if (exists()) return
+      if (this.#channels.has(channel)) return
       const end = Promise.withResolvers<void>()
       this.ends.push(end)
       await end.promise
-      this.channels.add(channel)
+      this.#channels.add(channel)
     })
   }
 
@@ -58,15 +61,27 @@ test('channel creations - calls for the channel that is being created keep their
   await other
 })
 
-test('channel creations - after a failure the next call creates the channel', async () => {
+test('channel creations - after a failure the calls for the same channel go on at the same time', async () => {
   const calls = new Calls()
   const failed = calls.create('new', 'one', 'first')
-  const next = calls.create('new', 'one', 'second')
+  const others = ['second', 'third'].map((call) => calls.create('new', 'one', call))
   await expect.poll(() => calls.begun).toEqual(['first'])
   calls.ends.shift()?.reject(new Error('no space'))
   await expect(failed).rejects.toThrow('no space')
-  await expect.poll(() => calls.begun).toEqual(['first', 'second'])
+  await expect.poll(() => calls.begun).toEqual(['first', 'second', 'third'])
+  calls.endNext()
+  calls.endNext()
+  await Promise.all(others)
+})
+
+test('channel creations - a creation that waits too long fails, and the next one gets the place', async () => {
+  const calls = new Calls(20)
+  const first = calls.create('first', 'many')
+  await expect(calls.create('late', 'one')).rejects.toThrow('it is still creating other channels')
+  calls.endNext()
+  await first
+  const next = calls.create('late', 'one')
+  await expect.poll(() => calls.begun).toEqual(['first', 'late'])
   calls.endNext()
   await next
-  expect([...calls.channels]).toEqual(['new'])
 })

@@ -139,10 +139,9 @@ export class Access {
 
   /** Creates a stored channel when it is the account's turn. Channels of other types exist only in memory. */
   #ordered<T>(creations: ChannelCreations, type: ChannelType, name: string, work: () => Promise<T>): Promise<T> {
-    const exists = (): boolean => this.engine.channels.exists(type, name)
     const isStored = type === 'queues' || type === 'events_store'
-    if (!this.#limited || !isStored || exists()) return work()
-    return creations.run(`${type} ${name}`, accountOf(this.caller), exists, work)
+    if (!this.#limited || !isStored || this.engine.channels.exists(type, name)) return work()
+    return creations.run(`${type} ${name}`, accountOf(this.caller), work)
   }
 
   /** Counts a channel that may be created later. @throws BrokerError CALLER_LIMIT */

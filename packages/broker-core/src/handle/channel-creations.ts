@@ -1,7 +1,6 @@
 import { unavailable } from '../errors.ts'
 import { Semaphore } from '../semaphore.ts'
 
-/** The longest time that a creation waits for others, in ms. */
 const WAIT_MS = 10_000
 
 /**
@@ -11,22 +10,30 @@ const WAIT_MS = 10_000
  */
 export class ChannelCreations {
   readonly #places: Semaphore
+  readonly #waitMs: number
   /** The ends of the creations under way, by channel. They resolve after a failure too. */
   readonly #underWay = new Map<string, Promise<void>>()
 
-  /** @param most The number of creations at the same time */
-  constructor(most: number) {
+  /**
+   * @param most The number of creations at the same time
+   * @param waitMs The longest time that a creation waits for others
+   */
+  constructor(most: number, waitMs = WAIT_MS) {
     this.#places = new Semaphore(most)
+    this.#waitMs = waitMs
   }
 
   /**
-   * Runs a call that creates the channel. Later calls for the same channel wait for its end, and keep their order.
-   * @param exists Returns whether the channel exists by now
+   * Runs a call that creates the channel. Later calls for the same channel wait for its end only, and keep their order:
+   * if it failed, they fail together, and not each after another.
    * @throws BrokerError ENGINE_UNAVAILABLE
    */
-  async run<T>(channel: string, account: string, exists: () => boolean, call: () => Promise<T>): Promise<T> {
-    for (let other = this.#underWay.get(channel); other; other = this.#underWay.get(channel)) await other
-    if (exists()) return call()
+  async run<T>(channel: string, account: string, call: () => Promise<T>): Promise<T> {
+    const other = this.#underWay.get(channel)
+    if (other !== undefined) {
+      await other
+      return call()
+    }
     const created = this.#create(account, call)
     const end = (): void => void this.#underWay.delete(channel)
     this.#underWay.set(channel, created.then(end, end))
@@ -34,7 +41,7 @@ export class ChannelCreations {
   }
 
   async #create<T>(account: string, call: () => Promise<T>): Promise<T> {
-    await this.#places.acquire(AbortSignal.timeout(WAIT_MS), account).catch(() => {
+    await this.#places.acquire(AbortSignal.timeout(this.#waitMs), account).catch(() => {
       throw unavailable('it is still creating other channels')
     })
     try {
