@@ -36,7 +36,7 @@ export type AdmittedRequest = Pick<CallUnderWay, 'query' | 'held' | 'isolated' |
 /** The agent that the requests are for. */
 export interface KeepingAgent {
   /** Sends a request to an instance that has a place. */
-  readonly admit: (request: AdmittedRequest, requesterGone: AbortSignal) => AgentReply | Promise<AgentReply>
+  readonly admit: (request: AdmittedRequest, signal: AbortSignal) => AgentReply | Promise<AgentReply>
   /** Begins a call that continues a run; undefined if the agent is busy. */
   readonly begin: (query: AgentQuery, held: HeldBytes, run: ServedRun) => CallUnderWay | undefined
   /** Ends a call when the relay of its events has ended. */

@@ -88,7 +88,7 @@ export class ServedAgent {
     this.#requests = new InstanceRequests(card.agent_id, node, this.#calls)
     this.wire = new AgentWire(card)
     this.#kept = new KeptRequests(card.agent_id, node, {
-      admit: (request, requesterGone) => this.#admit(request, requesterGone),
+      admit: (request, signal) => this.#admit(request, { signal }),
       begin: (query, held, run) => this.#beginResumed(query, held, run),
       relayed: (call, relay) => this.#relayed(call, relay),
       ask: (call, query) => this.#send({ ...call, query, isolated: undefined, followed: this.#calls.followed(query) }),
@@ -182,19 +182,20 @@ export class ServedAgent {
     })
     const admitted = () =>
       query.log === undefined
-        ? this.#admit({ query, held, isolated }, message.signal)
+        ? this.#admit({ query, held, isolated }, message)
         : this.#kept.keep({ query, held, isolated }, query.log)
     if (isolated?.namesTasks !== true) return admitted()
     return isolated.refusal().then((refusal) => refusal ?? admitted())
   }
 
-  #admit(request: AdmittedRequest, requesterGone: AbortSignal): AgentReply | Promise<AgentReply> {
+  #admit(request: AdmittedRequest, message: Pick<RequestMessage, 'signal'>): AgentReply | Promise<AgentReply> {
     const { query } = request
     const followed = this.#calls.followed(query)
     const instance = this.#calls.choose(query, followed)
     if (instance === undefined) return AGENT_BUSY
     const call = { ...request, place: this.#begin(instance), followed }
-    if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', requesterGone)
+    // Only a stream reads the signal: to make one costs as much as the rest of the request in the engine.
+    if (query.mode === 'stream') return this.#stream(call, query.streamId ?? '', message.signal)
     const reply = this.#call(call)
     if (query.mode === 'call') return reply
     reply.catch((error: unknown) => this.#node.failed(error))
