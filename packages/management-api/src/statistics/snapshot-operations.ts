@@ -79,8 +79,10 @@ const snapshotRoute = defineManagementRoute({
     ])
     const statesOf = (top: readonly Rank[]): Promise<readonly ChannelInfo[]> =>
       observerHandle(call).channels.states(top)
-    const busiest = await statesOf(top(channels, ({ moved }) => moved))
-    const deepest = await statesOf(top(channels, ({ waiting }) => waiting))
+    const [busiest, deepest] = await Promise.all([
+      statesOf(top(channels, ({ moved }) => moved)),
+      statesOf(top(channels, ({ waiting }) => waiting)),
+    ])
     const oldest = await Promise.all(deepest.map(({ name }) => oldestWaiting(observerHandle(call), name)))
     const { node, version, ready, healthy, uptime_seconds } = status
     return {
