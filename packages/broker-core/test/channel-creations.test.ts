@@ -48,6 +48,21 @@ test('channel creations - a new channel waits for one creation, however many ano
   await many
 })
 
+test('channel creations - a new channel does not wait for the long line of another account that creates it too', async () => {
+  const calls = new Calls()
+  const many = Promise.all(['a', 'b', 'c', 'both'].map((channel) => calls.create(channel, 'many')))
+  const one = calls.create('both', 'one', 'both, for one')
+  await expect.poll(() => calls.begun).toEqual(['a'])
+  for (const begun of ['b', 'both, for one', 'c']) {
+    calls.endNext()
+    await expect.poll(() => calls.begun.at(-1)).toBe(begun)
+  }
+  await one
+  calls.endNext()
+  await many
+  expect(calls.begun.at(-1)).toBe('both')
+})
+
 test('channel creations - calls for the channel that is being created keep their order and take no place', async () => {
   const calls = new Calls()
   const sent = ['first', 'second', 'third'].map((call) => calls.create('new', 'one', call))

@@ -16,7 +16,6 @@ import type { MessageInput, OutgoingMessage, Tags } from '../message.ts'
 import { encodeText, MAX_TAGS } from '../message.ts'
 import type { Action, Attachment, Observers } from '../observer.ts'
 import { assertObject } from '../options.ts'
-import type { ChannelCreations } from './channel-creations.ts'
 import type { Routing } from '../routing/routing.ts'
 import type { ConsumerGate } from '../settings/consumer-gate.ts'
 import type { QueuePauses } from '../settings/queue-pauses.ts'
@@ -25,6 +24,7 @@ import { endWith, MessageSpans } from '../tracing/message-spans.ts'
 import type { TracingParts } from '../tracing/message-spans.ts'
 import { hasCreationContext, traceTags } from '../tracing/trace-context.ts'
 import type { Span, SpanParent, Tracing } from '../tracing/tracing.ts'
+import type { ChannelCreations } from './channel-creations.ts'
 
 const NO_TAGS: Tags = Object.freeze({})
 
