@@ -2,7 +2,7 @@ import type { Buffer } from 'node:buffer'
 import type { OutgoingHttpHeaders } from 'node:http'
 
 import type { Broker } from '@signalbox/broker-core'
-import { JSON_RPC_CODES, JsonRpcError, Surface } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, parseJsonRpc, Surface } from '@signalbox/http-kit'
 import type {
   Call,
   ConnectionCaller,
@@ -210,12 +210,12 @@ export class A2aEndpoint {
   }
 
   *#parse({ exchange, caller }: Call<A2aExchange>, agentId: string, body: Buffer): Steps<A2aMessage> {
-    const scanned = yield* scanJsonRpc(body, { maxKeys: MAX_JSON_KEYS })
-    if (body.byteLength > LARGE_BODY_BYTES) {
-      // A caller that may not call the agent causes no dear work.
-      exchange.id = scanned.id
-      assertCallable(this.#broker, caller, agentId, exchange.request.headers)
-    }
+    const limits = { maxKeys: MAX_JSON_KEYS }
+    if (body.byteLength <= LARGE_BODY_BYTES) return { body, message: parseJsonRpc(body, limits) }
+    const scanned = yield* scanJsonRpc(body, limits)
+    // A caller that may not call the agent causes no dear work.
+    exchange.id = scanned.id
+    assertCallable(this.#broker, caller, agentId, exchange.request.headers)
     yield
     return { body, message: yield* scanned.parse() }
   }

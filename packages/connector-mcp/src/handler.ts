@@ -15,7 +15,7 @@ import type {
   Steps,
 } from '@signalbox/http-kit'
 import type { ScannedMessage } from '@signalbox/http-kit/internal'
-import { JSON_RPC_CODES, JsonRpcError, Surface } from '@signalbox/http-kit'
+import { JSON_RPC_CODES, JsonRpcError, parseJsonRpc, Surface } from '@signalbox/http-kit'
 import {
   jsonHeadersProblem,
   LARGE_BODY_BYTES,
@@ -162,9 +162,10 @@ export class McpEndpoint {
   /** Returns `undefined` if the body is refused and answered. */
   *#parse({ exchange, caller }: Call<McpExchange>, body: Buffer): Steps<JsonRpcMessage | undefined> {
     try {
-      const scanned = yield* scanJsonRpc(body, { ...MESSAGE_LIMITS, budget: exchange.hold })
+      if (body.byteLength <= LARGE_BODY_BYTES) return parseJsonRpc(body, MESSAGE_LIMITS, exchange.hold)
+      const scanned = yield* scanJsonRpc(body, MESSAGE_LIMITS, exchange.hold)
       yield
-      if (body.byteLength > LARGE_BODY_BYTES && (yield* this.#refuseTool(exchange, caller, scanned))) return undefined
+      if (yield* this.#refuseTool(exchange, caller, scanned)) return undefined
       yield
       return yield* scanned.parse()
     } catch (error) {

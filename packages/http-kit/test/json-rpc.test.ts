@@ -311,11 +311,11 @@ describe('text', () => {
     const taken: number[] = []
     const full = new Refusal('limit', 'full')
     const budget = { charge: (count: number) => (taken.push(count) > 1 ? full : undefined) }
-    parseJsonRpc(bytes(bodyWithArrays(100)), { budget })
+    parseJsonRpc(bytes(bodyWithArrays(100)), {}, budget)
     expect(taken).toEqual([])
-    parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })
+    parseJsonRpc(bytes(bodyWithArrays(10_000)), {}, budget)
     expect(taken[0]).toBeGreaterThan(500_000)
-    expect(() => parseJsonRpc(bytes(bodyWithArrays(10_000)), { budget })).toThrow(RefusedError)
+    expect(() => parseJsonRpc(bytes(bodyWithArrays(10_000)), {}, budget)).toThrow(RefusedError)
   })
 
   test('property - the parts of any message come back as they were written', { timeout: 60_000 }, () => {

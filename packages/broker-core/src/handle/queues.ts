@@ -138,8 +138,13 @@ export class Queues {
     const { settings } = this.#access.engine
     const groups = settings.active ? settings.of('queues', channel).groups : undefined
     if (groups !== undefined) assertGroup(groups, message.tags, delayMs)
+    // Member by member, which takes a fraction of the time of `...message` for each send.
     return {
-      ...message,
+      id: message.id,
+      clientId: message.clientId,
+      body: message.body,
+      metadata: message.metadata,
+      tags: message.tags,
       delayMs,
       expirationMs,
       maxReceiveCount,
@@ -152,7 +157,8 @@ export class Queues {
   receive(channel: string, input: QueueReceiveInput = {}): Promise<readonly QueueDelivery[]> {
     const access = this.#access
     return access.run('receive', 'queues', channel, async () => {
-      const { maxMessages = 1, waitMs = 0, leaseMs = DEFAULT_LEASE_MS, signal, ...limit } = input
+      const { maxMessages = 1, waitMs = 0, leaseMs = DEFAULT_LEASE_MS, signal } = input
+      const { maxBytes, sizeOf, admit, onFirst, onMore } = input
       access.channel('receive', 'queues', channel)
       assertInteger('maxMessages', maxMessages, 1)
       assertInteger('waitMs', waitMs, 0)
@@ -161,7 +167,18 @@ export class Queues {
       const { caller, gate, spans } = access
       const startedAt = spans === undefined ? 0 : spanTime()
       const receive = (until: AbortSignal | undefined): Promise<readonly QueueDelivery[]> => {
-        const options = { ...limit, maxMessages, waitMs, leaseMs, clientId: caller.clientId, signal: until }
+        const options = {
+          maxBytes,
+          sizeOf,
+          admit,
+          onFirst,
+          onMore,
+          maxMessages,
+          waitMs,
+          leaseMs,
+          clientId: caller.clientId,
+          signal: until,
+        }
         // Receivers that wait pass the gate also without settings: a pause may begin meanwhile.
         return waitMs > 0 || (access.gated && gate.applies(channel))
           ? gate.receive(channel, options, !access.gated)

@@ -62,9 +62,10 @@ export interface JsonRpcLimits {
    * @default false
    */
   readonly uniqueKeys?: boolean
-  /** Counts the memory of the parsed values, where they take more than 64 KiB. @default the memory is not counted */
-  readonly budget?: Pick<BodyBudget, 'charge'> | undefined
 }
+
+/** Counts the memory of parsed values, where they take more than 64 KiB. */
+type ValueBudget = Pick<BodyBudget, 'charge'>
 
 /** Limits of {@link scanJsonRpc}. */
 interface ScanOptions extends JsonRpcLimits {
@@ -76,26 +77,36 @@ interface ScanOptions extends JsonRpcLimits {
 const FREE_VALUE_BYTES = 65_536
 
 /**
- * Reads one JSON-RPC 2.0 message from the bytes of a request body or of an agent's response.
+ * Reads one JSON-RPC 2.0 message from the bytes of a request body or of an agent's response, at once: for a small one,
+ * steps would cost more than they divide.
  *
+ * @param budget Counts the memory of the values. @default the memory is not counted
  * @throws JsonRpcError -32700 for bytes that are not UTF-8 or not JSON; -32600 for a batch, an invalid envelope, or
  * JSON over the limits; -32602 if `params` is not an object. The error has the id, if the id could be read.
  * @throws RefusedError when the budget refuses the values
  */
-export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}): JsonRpcMessage {
-  return allSteps(allSteps(scanJsonRpc(body, limits)).parse())
+export function parseJsonRpc(body: Uint8Array, limits: JsonRpcLimits = {}, budget?: ValueBudget): JsonRpcMessage {
+  return allSteps(scanJsonRpc(body, limits, budget)).parseNow()
 }
 
 /** Checks a message's text as {@link parseJsonRpc}, and leaves the dear part, building its values, to the caller. */
-export function* scanJsonRpc(body: Uint8Array, limits: ScanOptions = {}): Steps<ScannedMessage> {
+export function* scanJsonRpc(body: Uint8Array, limits: ScanOptions = {}, budget?: ValueBudget): Steps<ScannedMessage> {
   const cut = limits.longBody === true ? yield* cutBody(asBuffer(body)) : undefined
   const text = decode(cut?.rest ?? body)
-  const bounds = scanLimits({ ...limits, maxKeys: limits.maxKeys ?? 0 })
+  const bounds = scanLimits(limits, limits.maxKeys ?? 0)
   const envelope = new JsonRpcEnvelope(text)
   const scan = yield* scanJsonInSteps(text, bounds, envelope)
   const { exceeded } = scan
   if (exceeded !== undefined) throw invalid(`the body is ${limitText(exceeded, bounds)}`, envelope.readableId())
-  return new ScannedMessage(text, limits, envelope, scan, cut && { body, cut })
+  return new ScannedMessage(text, { limits, budget, whole: cut && { body, cut } }, envelope, scan)
+}
+
+/** The bytes of a message, and how to read them. */
+interface MessageSource {
+  readonly limits: JsonRpcLimits
+  readonly budget: ValueBudget | undefined
+  /** The body, and the long text that was cut out of it. @default nothing was cut out */
+  readonly whole: { readonly body: Uint8Array; readonly cut: CutBody } | undefined
 }
 
 /**
@@ -113,61 +124,71 @@ export class ScannedMessage {
   /** The source text of `params`, not checked. */
   readonly paramsText: string | undefined
   readonly #text: string
-  readonly #limits: JsonRpcLimits
+  readonly #source: MessageSource
   readonly #envelope: JsonRpcEnvelope
   readonly #scan: Scan
-  readonly #whole: { readonly body: Uint8Array; readonly cut: CutBody } | undefined
 
-  /** @param whole The body, and the long text that was cut out of it */
-  constructor(
-    text: string,
-    limits: JsonRpcLimits,
-    envelope: JsonRpcEnvelope,
-    scan: Scan,
-    whole?: { readonly body: Uint8Array; readonly cut: CutBody },
-  ) {
+  constructor(text: string, source: MessageSource, envelope: JsonRpcEnvelope, scan: Scan) {
     this.id = envelope.readableId()
     this.methodText = envelope.methodText
     this.paramsText = envelope.paramsText
     this.#text = text
-    this.#limits = limits
+    this.#source = source
     this.#envelope = envelope
     this.#scan = scan
-    this.#whole = whole
   }
 
   /** Builds the values, and then checks the message. @throws as {@link parseJsonRpc} */
   *parse(): Steps<JsonRpcMessage> {
-    if (this.#whole === undefined) return yield* this.#parsed()
-    const { body, cut } = this.#whole
+    const { limits, budget, whole } = this.#source
+    if (whole === undefined) return yield* this.#inSteps()
+    const { body, cut } = whole
     try {
-      const message = yield* this.#parsed()
+      const message = yield* this.#inSteps()
       if (message.kind === 'request' && restoreBody(message.params, cut)) return message
     } catch (error) {
       if (!(error instanceof JsonRpcError)) throw error
     }
     // The text had another place, or the JSON has faults, which the whole JSON shows.
-    const scanned = yield* scanJsonRpc(body, { ...this.#limits, longBody: false })
+    const scanned = yield* scanJsonRpc(body, { ...limits, longBody: false }, budget)
     return yield* scanned.parse()
   }
 
-  *#parsed(): Steps<JsonRpcMessage> {
-    const text = this.#text
-    const { budget, uniqueKeys } = this.#limits
-    const { keys, valueBytes, freeForm } = this.#scan
-    const refusal = valueBytes > FREE_VALUE_BYTES ? budget?.charge(valueBytes) : undefined
-    if (refusal !== undefined) throw new RefusedError(refusal)
-    const value = parseText(text)
+  /** Does the same as {@link parse} at once. */
+  parseNow(): JsonRpcMessage {
+    if (this.#source.whole !== undefined) return allSteps(this.parse())
+    return this.#withFreeForm(this.#checked(this.#built()))
+  }
+
+  *#inSteps(): Steps<JsonRpcMessage> {
+    const value = this.#built()
     yield
+    const message = this.#checked(value)
+    yield
+    return this.#withFreeForm(message)
+  }
+
+  #built(): unknown {
+    const { valueBytes } = this.#scan
+    const refusal = valueBytes > FREE_VALUE_BYTES ? this.#source.budget?.charge(valueBytes) : undefined
+    if (refusal !== undefined) throw new RefusedError(refusal)
+    return parseText(this.#text)
+  }
+
+  #checked(value: unknown): JsonRpcMessage {
     if (Array.isArray(value)) throw invalid('batches are not supported, send one message for each HTTP request')
     if (typeof value !== 'object' || value === null) throw invalid('the body must be a JSON object')
     const message = this.#envelope.message(value)
-    if (uniqueKeys === true && countKeys(value) !== keys) {
-      throw invalid(`the key ${shownText(repeatedKey(text) ?? '')} appears twice in one object`, this.id)
+    if (this.#source.limits.uniqueKeys === true && countKeys(value) !== this.#scan.keys) {
+      throw invalid(`the key ${shownText(repeatedKey(this.#text) ?? '')} appears twice in one object`, this.id)
     }
-    yield
+    return message
+  }
+
+  #withFreeForm(message: JsonRpcMessage): JsonRpcMessage {
+    const { freeForm } = this.#scan
     if (message.kind !== 'request' || freeForm === undefined) return message
-    return { ...message, freeFormText: text.slice(...freeForm) }
+    return { ...message, freeFormText: this.#text.slice(...freeForm) }
   }
 }
 

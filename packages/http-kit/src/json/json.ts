@@ -45,8 +45,8 @@ const MAX_REQUEST_KEYS = 1_000
 const MAX_REQUEST_COMMAS = 10_000
 
 /** Returns the limits of a text from a caller or an agent, by the keys that lead to its free-form member. */
-export function scanLimits(limits: JsonLimits): ScanLimits {
-  const { maxDepth = MAX_JSON_DEPTH, maxKeys = MAX_JSON_KEYS, freeForm } = limits
+export function scanLimits(limits: JsonLimits, maxKeys = limits.maxKeys ?? MAX_JSON_KEYS): ScanLimits {
+  const { maxDepth = MAX_JSON_DEPTH, freeForm } = limits
   return {
     maxDepth,
     maxKeys,
