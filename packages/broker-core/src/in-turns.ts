@@ -65,14 +65,24 @@ const STEP_PIECES = 4
 /** The number of finished pieces that the list of waiting work may keep. */
 const MAX_FINISHED = 256
 
+/** The work of one account that waits, and the place of its next piece. */
+interface Line {
+  readonly account: string
+  readonly works: (() => void)[]
+  next: number
+}
+
 /**
- * Begins short pieces of work in their order, for {@link TICK_MS} in each tick of the event loop. Requests that arrive at
- * the same time, and calls that end with the same commit, would otherwise share one long tick, in which no timer fires
- * and no socket is read.
+ * Begins short pieces of work for {@link TICK_MS} in each tick of the event loop. Requests that arrive at the same time,
+ * and calls that end with the same commit, would otherwise share one long tick, in which no timer fires and no socket is
+ * read. The accounts whose work waits begin one piece each, in rotation; the work of one account keeps its order.
  */
 export class TickWork {
-  readonly #waiting: (() => void)[] = []
-  #next = 0
+  readonly #byAccount = new Map<string, Line>()
+  /** The same lines, in rotation. */
+  readonly #lines: Line[] = []
+  /** The place of the line that is next. */
+  #at = 0
   /** `true` while a step is scheduled. */
   #scheduled = false
   /** The pieces that this tick has begun, and the time of the first one as of `performance.now()`. */
@@ -85,11 +95,14 @@ export class TickWork {
     this.#sharedUntil = performance.now() + SHARED_MS
   }
 
-  /** Runs the work now if nothing waits and the tick has time left, otherwise in a later tick. */
-  run(work: () => void): void {
-    if (this.#waiting.length > 0 || !this.#hasTime()) {
+  /**
+   * Runs the work now if nothing waits and the tick has time left, otherwise in a later tick.
+   * @param account The key of the account that the work is for
+   */
+  run(work: () => void, account = ''): void {
+    if (this.#lines.length > 0 || !this.#hasTime()) {
       // The promise keeps the asynchronous context of the caller.
-      void new Promise<void>((resolve) => this.soon(resolve)).then(work)
+      void new Promise<void>((resolve) => this.soon(resolve, account)).then(work)
     } else {
       this.#pieces++
       work()
@@ -97,11 +110,37 @@ export class TickWork {
   }
 
   /** Runs the work after the current callback, in this tick if it has time left. */
-  soon(work: () => void): void {
-    this.#waiting.push(work)
+  soon(work: () => void, account = ''): void {
+    const line = this.#byAccount.get(account)
+    if (line === undefined) this.#addLine({ account, works: [work], next: 0 })
+    else line.works.push(work)
     if (this.#scheduled) return
     this.#scheduled = true
     process.nextTick(this.#step)
+  }
+
+  #addLine(line: Line): void {
+    this.#byAccount.set(line.account, line)
+    this.#lines.push(line)
+  }
+
+  /** Removes the next piece of work from the line that is next; `undefined` if nothing waits. */
+  #take(): (() => void) | undefined {
+    if (this.#at >= this.#lines.length) this.#at = 0
+    const line = this.#lines[this.#at]
+    if (line === undefined) return undefined
+    const work = line.works[line.next++]
+    if (line.next === line.works.length) {
+      this.#lines.splice(this.#at, 1)
+      this.#byAccount.delete(line.account)
+      return work
+    }
+    if (line.next >= MAX_FINISHED) {
+      line.works.splice(0, line.next)
+      line.next = 0
+    }
+    this.#at++
+    return work
   }
 
   #hasTime(): boolean {
@@ -124,17 +163,13 @@ export class TickWork {
     }
     try {
       for (let piece = 0; piece < STEP_PIECES; piece++) {
-        const work = this.#waiting[this.#next++]
+        const work = this.#take()
         if (work === undefined) break
         this.#pieces++
         work()
       }
     } finally {
-      if (this.#next >= Math.min(this.#waiting.length, MAX_FINISHED)) {
-        this.#waiting.splice(0, this.#next)
-        this.#next = 0
-      }
-      if (this.#waiting.length > 0) queueMicrotask(this.#afterPieces)
+      if (this.#lines.length > 0) queueMicrotask(this.#afterPieces)
       else this.#scheduled = false
     }
   }

@@ -80,6 +80,22 @@ test('tick work - work runs at once while the tick has time, and later after wor
   expect(ran).toEqual(['first', 'second', 'third', 'fourth'])
 })
 
+test('tick work - an account waits for one piece of each other account, and its own work keeps its order', async () => {
+  const work = new TickWork()
+  const ran: string[] = []
+  const pieces = ['many', 'many', 'many', 'one', 'many', 'other', 'one', 'many'].map(
+    (account, number) =>
+      new Promise<void>((resolve) => {
+        work.soon(() => {
+          ran.push(`${account} ${number}`)
+          resolve()
+        }, account)
+      }),
+  )
+  await Promise.all(pieces)
+  expect(ran).toEqual(['many 0', 'one 3', 'other 5', 'many 1', 'one 6', 'many 2', 'many 4', 'many 7'])
+})
+
 test('tick work - a tick begins fewer pieces while several callers have requests', async () => {
   const work = new TickWork()
   const tick = countTicks()

@@ -155,8 +155,9 @@ export class Surface {
           parse(body)
           hold?.release()
         }
-        if (body.byteLength <= TURN_BYTES) tickWork.run(begin)
-        else fairTurns.run(hold?.account.key ?? '', begin)
+        const account = hold?.account.key ?? ''
+        if (body.byteLength <= TURN_BYTES) tickWork.run(begin, account)
+        else fairTurns.run(account, begin)
       }
     }
     readBody(request, limit, done, hold)
