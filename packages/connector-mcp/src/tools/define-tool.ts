@@ -39,8 +39,8 @@ export function defineTool<Input extends TObject>(source: ToolSource<Input>): To
     ownTimeout,
     onDisconnect,
     onTask,
-    async call(args, context) {
-      // Not awaited here: the frame would keep the arguments in memory while the tool runs.
+    call(args, context) {
+      // No async function: its frame would keep the arguments in memory while the tool runs.
       return source
         .run(operation.read(args === undefined ? {} : args), context)
         .catch((error: unknown) => brokerFailure(name, error))

@@ -132,7 +132,7 @@ export interface Tool {
   readonly onTask?: TaskHandling | undefined
   /**
    * Checks the arguments and runs the tool.
-   * @throws JsonRpcError -32602 for invalid arguments; other errors are internal ones
+   * @throws JsonRpcError -32602 for invalid arguments, before it returns a promise
    */
   call(args: unknown, context: ToolContext): Promise<ToolOutcome>
 }

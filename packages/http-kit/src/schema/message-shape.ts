@@ -150,7 +150,8 @@ export async function answerBound(
 ): Promise<ResultLimit> {
   if (hold === undefined) return { maxBytes, sizeOf: messageSizeInJson, onMore }
   const { key } = hold.account
-  await fairTurns.turnAfterOthers(key)
+  const turn = fairTurns.turnAfterOthers(key)
+  if (turn !== undefined) await turn
   // The bytes that are being read: otherwise many reads at the same time would each find the budget unused.
   let admitted = 0
   // The answer with the message is charged when it is built.
