@@ -1,7 +1,7 @@
 import { once } from 'node:events'
-import type { RequestListener } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { connect } from 'node:net'
 
 import { RawConnection } from '@signalbox/testkit/raw-connection'
@@ -53,6 +53,7 @@ test('requests ahead - answered ones do not count', async () => {
 })
 
 interface Pacing {
+  readonly server: Server
   /** Sends a request from an address; resolves with the answer. */
   readonly ask: (localAddress: string) => Promise<string>
   /** For each connection, in their order, true if it was not read at once. */
@@ -85,7 +86,7 @@ async function pacing(isTrustedProxy?: (address: string) => boolean): Promise<Pa
     if (answer === '') throw new Error('the connection was closed')
     return answer
   }
-  return { ask, waited }
+  return { server, ask, waited }
 }
 
 test('floods - afterwards new connections from there are read one after another', async () => {
@@ -110,6 +111,32 @@ test('floods - a connection with 100 ahead of it is closed', async () => {
   const served = asks.filter(({ status }) => status === 'fulfilled').length
   expect(served).toBeGreaterThanOrEqual(100)
   expect(served).toBeLessThan(110)
+})
+
+test('floods - a client that resets its connection while it waits is no uncaught error', async () => {
+  const { server, ask } = await pacing()
+  const uncaught: unknown[] = []
+  const record = (error: unknown): void => void uncaught.push(error)
+  const others = process.listeners('uncaughtException')
+  process.removeAllListeners('uncaughtException').on('uncaughtException', record)
+  onTestFinished(() => {
+    process.off('uncaughtException', record)
+    for (const listener of others) process.on('uncaughtException', listener)
+  })
+  const asks = Array.from({ length: 10 }, () => ask('127.0.0.1'))
+  const closed: Promise<void>[] = []
+  // Not with `events.once`, which listens for errors too.
+  server.on('connection', (socket: Socket) => {
+    closed.push(new Promise((resolve) => void socket.once('close', () => resolve())))
+  })
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1')
+  await once(client, 'connect')
+  while (closed.length < 11) await once(server, 'connection')
+  client.resetAndDestroy()
+  await Promise.all(asks)
+  await Promise.all(closed)
+  expect(await ask('127.0.0.1')).toBe('served')
+  expect(uncaught).toEqual([])
 })
 
 test('floods - connections from other addresses are read at once, and those of a trusted proxy', async () => {

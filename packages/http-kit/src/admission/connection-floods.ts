@@ -89,14 +89,19 @@ export function paceFloods(server: Server, isTrustedProxy: (address: string) => 
     }
     pace.next = next
     socket.pause()
+    // The server's own listener is added when it serves the connection. Without one, a reset would end the process.
+    socket.on('error', ignore)
     setTimeout(() => {
       if (!server.listening) socket.destroy()
       if (socket.destroyed) return
       serve()
+      socket.off('error', ignore)
       socket.resume()
     }, next - now).unref()
   })
 }
+
+function ignore(): void {}
 
 interface Pipeline {
   waiting: number
