@@ -300,6 +300,9 @@ export const flood: Attack = {
   },
 }
 
+/** The connections of a flood that are reset. */
+const RESET_CONNECTIONS = 5
+
 /** Connections that fill each read of the server with as much work as possible: it is parsed in one tick. */
 function connectionFlood(
   name: string,
@@ -308,7 +311,7 @@ function connectionFlood(
 ): Attack {
   return {
     name,
-    about: `50 connections that send ${about}, and connect again`,
+    about: `50 connections that send ${about}, and connect again; some are reset`,
     prepare(scene) {
       const caller = scene.attacker()
       const floods = bytes(scene, caller)
@@ -316,6 +319,13 @@ function connectionFlood(
         const begin = performance.now()
         await during(scene.floodMs, 50, async (_index, worker) => {
           const socket = await caller.socket()
+          if (worker < RESET_CONNECTIONS) {
+            // Most of these wait to be served then. They send nothing, so that the server still reads, and sees the reset.
+            await delay(50)
+            socket?.resetAndDestroy()
+            scene.tally.count('reset')
+            return
+          }
           socket?.resume().write(floods[worker % floods.length] ?? '')
           const left = Math.max(1, begin + scene.floodMs - performance.now())
           const closed = socket && new Promise((resolve) => socket.once('close', () => resolve('closed')))

@@ -368,7 +368,7 @@ export function assertInput(input: unknown): void {
 
 function forbidden({ clientId }: Caller, action: PolicyAction, type: ResourceType, channel: string): BrokerError {
   const message = `the policy does not let ${JSON.stringify(clientId)} ${action} on ${type} ${JSON.stringify(channel)}`
-  // A flood of denied calls would spend a tenth of its CPU time on stacks, which do not show why a call is denied.
+  // Without a stack, which would cost a flood of denied calls CPU time and not show why they are denied.
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0
   try {
