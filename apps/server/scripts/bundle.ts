@@ -58,7 +58,7 @@ const ownUrls: Plugin = {
   transform(code, id) {
     // The bundler's own modules have names that start with a null character.
     if (id.startsWith('\0')) return undefined
-    if (!code.includes('import.meta.url') || code.includes('new Worker(')) return undefined
+    if (!code.includes('import.meta.url') || code.includes('startThread(')) return undefined
     const { folder, name, private: isPrivate } = packageFolder(id)
     if (isPrivate) throw new Error(`${id} uses import.meta.url, but ${name} is not installed with the command`)
     const path = JSON.stringify(`./${relative(folder, id)}`)

@@ -95,7 +95,8 @@ async function bundle(folder: string): Promise<void> {
         name: 'own-urls',
         // Manifests and pages are found from the source. Worker threads are in the bundle.
         transform(code, id) {
-          if (id.startsWith('\0') || !code.includes('import.meta.url') || code.includes('new Worker(')) return undefined
+          if (id.startsWith('\0') || !code.includes('import.meta.url') || code.includes('startThread('))
+            return undefined
           return { code: code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href)) }
         },
       },

@@ -43,11 +43,11 @@ export class Connection {
 
   private constructor(nc: NatsConnection, data: ConnectionData, manager: JetStreamManager, settings: Settings) {
     this.nc = nc
-    this.large = new LargeMessages(data, (message) => this.#refused.report(message, `NATS: ${message}`))
     this.manager = manager
     this.client = jetstream(nc, { timeout: settings.requestTimeoutMs })
     this.#settings = settings
     this.#refused = new ReportOnce(settings.onProblem)
+    this.large = new LargeMessages(data, this.#refused)
     const fitting = Math.floor(READ_BYTES / this.maxPayload)
     this.#space = new Semaphore(Math.max(1, Math.min(MAX_READS, fitting)))
     runInBackground(settings.onProblem, 'following the connection', this.#follow())
@@ -209,7 +209,7 @@ export class Connection {
       this.#answeredAt = performance.now()
       return answer
     } finally {
-      this.#space.release()
+      this.#space.release(stream)
     }
   }
 

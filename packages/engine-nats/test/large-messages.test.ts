@@ -96,7 +96,12 @@ describe.skipIf(NATS_SERVER === undefined)('large messages on NATS', () => {
   test('large messages - while the second connection is lost they use the first', async () => {
     const server = await startServer({ monitored: true })
     const network = await cuttable(server.url)
-    const node = await openNode(server, { servers: [network.url], requestTimeoutMs: 2_000 })
+    const warnings: string[] = []
+    const node = await openNode(server, {
+      servers: [network.url],
+      requestTimeoutMs: 2_000,
+      onProblem: ({ kind, message }) => void warnings.push(`${kind}: ${message}`),
+    })
     await openLarge(node, server)
     await node.queues.send('q', queued(LARGE))
     network.cutLarge()
@@ -106,6 +111,9 @@ describe.skipIf(NATS_SERVER === undefined)('large messages on NATS', () => {
     expect(delivery && text(delivery.message)).toBe(LARGE)
     expect((await node.health()).ok).toBe(true)
     expect((await traffic(server)).first.out).toBeGreaterThan(2 * LARGE.length)
+    expect(warnings.filter((warning) => warning.includes('connection'))).toEqual([
+      'warning: NATS: the second connection is lost; large messages use the first one until it is back',
+    ])
   })
 
   test('large messages - a batch of large and small messages keeps its order', async () => {

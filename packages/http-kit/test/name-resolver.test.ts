@@ -6,7 +6,6 @@ import { TemporaryFolder } from '@signalbox/testkit/temporary-folder'
 import { expect, onTestFinished, test } from 'vitest'
 
 import { NameResolver } from '../src/internal.ts'
-import { FairTurns } from '../src/names/fair-turns.ts'
 
 interface Bench {
   readonly server: NameServer
@@ -106,22 +105,6 @@ test('names - names of one account that hang delay no name of another account', 
   const failures = await Promise.all(hanging)
   expect(failures.every(({ code }) => code === 'EAI_AGAIN')).toBe(true)
   expect(Math.max(...failures.map(({ ms }) => ms))).toBeLessThan(4_500)
-})
-
-test('names - one account leaves at least as many slots free as it uses, and waiting accounts take turns', () => {
-  const turns = new FairTurns(8)
-  const started: string[] = []
-  const enter = (account: string): (() => void) => turns.enter(account, () => void started.push(account))
-  const leave = ['a', 'a', 'a', 'a', 'a', 'b', 'b', 'c', 'c', 'b'].map(enter)
-  expect(started.join(' ')).toBe('a a a a b b c')
-  // One place is free: for an account without any, and for nobody else.
-  leave[4]?.()
-  enter('d')
-  expect(started.join(' ')).toBe('a a a a b b c d')
-  leave[0]?.()
-  expect(started.join(' ')).toBe('a a a a b b c d')
-  for (const one of [1, 2, 3]) leave[one]?.()
-  expect(started.join(' ')).toBe('a a a a b b c d c b')
 })
 
 test('names - localhost and the names below it are loopback, without a question', async () => {

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads'
+import { startThread } from '@signalbox/broker-core/internal'
 
 import type { Document } from 'yaml'
 import { isCollection, parseDocument, visit } from 'yaml'
@@ -42,12 +42,7 @@ function refuseKeysOfParts(document: Document): void {
 /** Parses YAML without blocking the event loop: a long text is parsed in a separate thread. */
 export async function parseYamlAside(text: string): Promise<ParsedYaml> {
   if (text.length <= MAX_INLINE) return parseYaml(text)
-  const source = import.meta.url.endsWith('.ts')
-  const thread = new Worker(new URL(source ? './yaml-thread.ts' : './yaml-thread.js', import.meta.url), {
-    name: 'signalbox-yaml',
-    workerData: text,
-    execArgv: [],
-  })
+  const thread = startThread('yaml-thread', import.meta.url, { name: 'signalbox-yaml', workerData: text })
   thread.unref()
   const parsed = Promise.withResolvers<ParsedYaml>()
   thread.once('message', parsed.resolve)

@@ -1,3 +1,5 @@
+import { unlessAborted } from '@signalbox/broker-core/internal'
+
 /**
  * Closes the opened parts in the opposite order. Implements the part of `AsyncDisposableStack` that
  * the server needs: Node has that class from 24 on, and the server runs from Node 22.19 on.
@@ -57,17 +59,11 @@ export async function untilAborted<T>(
   close: (late: T) => Promise<void>,
 ): Promise<T> {
   if (signal === undefined) return opening
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = (): void => reject(signal.reason)
-  signal.addEventListener('abort', abort)
-  if (signal.aborted) abort()
   try {
-    return await Promise.race([opening, aborted])
+    return await unlessAborted(opening, signal)
   } catch (error) {
     // The caller has left with the signal's reason, so later errors have no receiver.
     if (signal.aborted) opening.then(close).catch(() => {})
     throw error
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }

@@ -1,11 +1,11 @@
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 
 import { diag } from '@opentelemetry/api'
 import type { ExportResult } from '@opentelemetry/core'
 import { ExportResultCode } from '@opentelemetry/core'
 import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-base'
-import { messageOf } from '@signalbox/broker-core/internal'
+import { messageOf, startThread } from '@signalbox/broker-core/internal'
 
 import type { Environment, TelemetrySettings } from './telemetry.ts'
 
@@ -67,13 +67,8 @@ export class ThreadExporter implements SpanExporter, AsyncDisposable {
   }
 
   #start(): Worker {
-    const source = import.meta.url.endsWith('.ts')
-    const thread = new Worker(new URL(source ? './export-thread.ts' : './export-thread.js', import.meta.url), {
-      name: 'signalbox-traces',
-      workerData: this.#format.type,
-      execArgv: [],
-      env: this.#env,
-    })
+    const options = { name: 'signalbox-traces', workerData: this.#format.type, env: this.#env }
+    const thread = startThread('export-thread', import.meta.url, options)
     thread.on('message', (message: Exported) => {
       if ('warning' in message) diag.warn(message.warning)
       else this.#end(message.id, message.failure)

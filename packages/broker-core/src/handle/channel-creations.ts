@@ -48,7 +48,7 @@ export class ChannelCreations {
     try {
       return await call()
     } finally {
-      this.#places.release()
+      this.#places.release(account)
     }
   }
 }

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 
 import type { Broker } from '@signalbox/broker-core'
 import { encodeText, isBrokerError } from '@signalbox/broker-core'
-import { pauseAfter } from '@signalbox/broker-core/internal'
+import { pauseAfter, unlessAborted } from '@signalbox/broker-core/internal'
 import type {
   SourcedMessage,
   SourceSubscription,
@@ -300,7 +300,7 @@ class FollowedTask {
       if (!isObject(task)) return undefined
       const { status } = task
       if (phaseOf(isObject(status) ? status['state'] : undefined) !== 'open') return { task }
-      const run = await until(this.#source.follow(this.#notes, this.#subscription), this.#signal)
+      const run = await unlessAborted(this.#source.follow(this.#notes, this.#subscription), this.#signal)
       return run === undefined ? { task } : { run }
     } catch (error) {
       if (isBrokerError(error)) return undefined
@@ -382,17 +382,4 @@ function sizeOf(artifact: unknown): unknown {
   if (!isObject(artifact)) return undefined
   const { artifactId, parts } = artifact
   return [artifactId, Array.isArray(parts) ? parts.length : 0]
-}
-
-/** Resolves as a promise does, or rejects with the reason of the signal. */
-async function until<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const onAbort = (): void => reject(signal.reason instanceof Error ? signal.reason : new Error('aborted'))
-  signal.addEventListener('abort', onAbort, { once: true })
-  try {
-    signal.throwIfAborted()
-    return await Promise.race([promise, aborted])
-  } finally {
-    signal.removeEventListener('abort', onAbort)
-  }
 }

@@ -1,9 +1,8 @@
 import { BrokerError, unavailable } from '@signalbox/broker-core/engine'
-import { messageOf, tickWork } from '@signalbox/broker-core/internal'
+import { messageOf, startThread, tickWork } from '@signalbox/broker-core/internal'
 import module from 'node:module'
 import { dirname } from 'node:path'
-import v8 from 'node:v8'
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 
 import type { CommitInfo } from '../options.ts'
 import type { DamagedPlace } from '../store/damage.ts'
@@ -342,16 +341,6 @@ export class Writer {
 }
 
 // oxlint-disable unicorn/require-post-message-target-origin -- a worker thread has no origin
-// Not a named import: an older Node, without this function, would fail before supported-node.ts.
-
-/**
- * Node strips types with a WebAssembly module, one instance per thread. After 1,000 calls V8 compiles the imports of
- * such instances to code that all threads share. When several threads start and end at the same time, V8 sometimes
- * frees a part of that code twice and aborts the process (`Check failed: jit_page.has_value()`, seen in Node 24.21 once
- * in some thousand threads). With this budget, in calls, V8 never compiles it. Code that runs as `.js` does not need
- * it.
- */
-const NO_WRAPPER_TIER_UP = '--wasm-wrapper-tiering-budget=2147483647'
 
 /** A thread that waits for its settings. */
 let prepared: Worker | undefined
@@ -396,18 +385,9 @@ function startWriterThread(settings: WriterSettings): Worker {
   return thread
 }
 
-/**
- * Starts a thread from `.ts` when this file runs from source, with the condition that also selects the source of the
- * workspace's other packages; from `.js` when it was built. No other code depends on that difference.
- */
 function newThread(): Worker {
-  const source = import.meta.url.endsWith('.ts')
-  if (source) v8.setFlagsFromString(NO_WRAPPER_TIER_UP)
+  // Not a named import: an older Node, without this function, would fail before supported-node.ts.
   const cache = module.getCompileCacheDir()
-  const data: WriterThreadData = { compileCache: cache === undefined ? undefined : dirname(cache) }
-  return new Worker(new URL(source ? './writer-thread.ts' : './writer-thread.js', import.meta.url), {
-    name: 'signalbox-writer',
-    workerData: data,
-    execArgv: source ? ['--conditions=@signalbox/source'] : [],
-  })
+  const workerData: WriterThreadData = { compileCache: cache === undefined ? undefined : dirname(cache) }
+  return startThread('writer-thread', import.meta.url, { name: 'signalbox-writer', workerData })
 }

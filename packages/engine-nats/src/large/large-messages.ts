@@ -1,8 +1,9 @@
 import { unavailable } from '@signalbox/broker-core/engine'
-import { messageOf } from '@signalbox/broker-core/internal'
-import { Worker } from 'node:worker_threads'
+import { messageOf, startThread } from '@signalbox/broker-core/internal'
+import type { Worker } from 'node:worker_threads'
 
 import type { ConnectionData } from '../connection-options.ts'
+import type { ReportOnce } from '../problems.ts'
 import type { HeaderValues, Received, ThreadCall, ThreadNews } from './thread-calls.ts'
 import { errorFrom, movable, receivedFrom } from './thread-calls.ts'
 
@@ -14,6 +15,8 @@ const MAX_KNOWN = 10_000
 
 /** The pause before another thread is started after one has failed, in ms. */
 const AGAIN_MS = 10_000
+
+const LOST = 'the second connection is lost; large messages use the first one until it is back'
 
 interface Pending {
   readonly subject: string
@@ -36,7 +39,7 @@ export interface Interest {
  */
 export class LargeMessages {
   readonly #data: ConnectionData
-  readonly #report: (message: string) => void
+  readonly #problems: ReportOnce
   readonly #streams = new Set<string>()
   readonly #pending = new Map<number, Pending>()
   readonly #listeners = new Map<string, (message: Received) => void>()
@@ -47,10 +50,9 @@ export class LargeMessages {
   #next = 0
   #closed = false
 
-  /** @param report Reports a problem of the connection */
-  constructor(data: ConnectionData, report: (message: string) => void) {
+  constructor(data: ConnectionData, problems: ReportOnce) {
     this.#data = { ...data, name: `${data.name}-large` }
-    this.#report = report
+    this.#problems = problems
   }
 
   /** Calls a function when messages of the thread's subscriptions may be lost. */
@@ -139,18 +141,17 @@ export class LargeMessages {
     })
   }
 
+  #report(message: string): void {
+    this.#problems.report(message, `NATS: ${message}`)
+  }
+
   #post(call: ThreadCall, moved: ArrayBuffer[] = []): void {
     this.#thread?.postMessage(call, moved)
   }
 
   #start(): void {
     if (this.#thread || this.#closed || performance.now() - this.#failedAt < AGAIN_MS) return
-    const source = import.meta.url.endsWith('.ts')
-    const thread = new Worker(new URL(source ? './large-thread.ts' : './large-thread.js', import.meta.url), {
-      name: 'signalbox-nats',
-      workerData: this.#data,
-      execArgv: source ? ['--conditions=@signalbox/source'] : [],
-    })
+    const thread = startThread('large-thread', import.meta.url, { name: 'signalbox-nats', workerData: this.#data })
     this.#thread = thread
     for (const subject of this.#listeners.keys()) this.#post({ kind: 'subscribe', subject })
     thread.on('message', (news: ThreadNews) => this.#hear(news))
@@ -165,6 +166,8 @@ export class LargeMessages {
     if (news.kind === 'problem') return this.#report(news.message)
     if (news.kind === 'connected' || news.kind === 'disconnected') {
       this.#connected = news.kind === 'connected'
+      if (this.#connected) this.#problems.over(LOST)
+      else this.#report(LOST)
       for (const listener of this.#onLost) listener()
       return
     }

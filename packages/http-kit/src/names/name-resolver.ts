@@ -1,9 +1,9 @@
+import { Semaphore, unlessAborted } from '@signalbox/broker-core/internal'
 import type { LookupAddress } from 'node:dns'
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 
 import { hostName } from '../outbound/addresses.ts'
-import { FairTurns } from './fair-turns.ts'
 import type { NameFilePaths, NameRules } from './name-files.ts'
 import { NameFiles } from './name-files.ts'
 import { NameError, queryName } from './name-query.ts'
@@ -70,7 +70,7 @@ interface Known {
 export class NameResolver {
   readonly #files: NameFiles
   readonly #servers: readonly string[]
-  readonly #turns = new FairTurns(LOOKUPS)
+  readonly #places = new Semaphore(LOOKUPS, { leavesFree: true })
   readonly #known = new Map<string, Known>()
   /** By account and name: a lookup must not wait in the line of another account. */
   readonly #pending = new Map<string, Promise<readonly LookupAddress[]>>()
@@ -105,44 +105,32 @@ export class NameResolver {
     }
   }
 
-  #lookUp(host: string, account: string, rules: NameRules): Promise<readonly LookupAddress[]> {
-    return new Promise((resolve, reject) => {
-      let overdue = false
-      let started = false
-      const timer = setTimeout(() => {
-        overdue = true
-        const error = new NameError('EAI_AGAIN', host)
-        if (started) this.#remember(host, error, FAILED_MS)
-        // The queries of a started lookup keep its place until they end.
-        else leave()
-        reject(error)
-      }, LOOKUP_MS)
-      const start = async (): Promise<void> => {
-        started = true
-        try {
-          const { addresses, ttl } = await this.#ask(host, rules, () => overdue)
-          this.#remember(host, addresses, Math.min(Math.max(ttl, MIN_TTL), MAX_TTL) * 1_000)
-          resolve(addresses)
-        } catch (error) {
-          // The error must not name a search domain: callers see it.
-          const failure = new NameError(error instanceof NameError ? error.code : 'EAI_AGAIN', host)
-          if (!overdue) this.#remember(host, failure, FAILED_MS)
-          reject(failure)
-        } finally {
-          clearTimeout(timer)
-          leave()
-        }
-      }
-      const leave = this.#turns.enter(account, () => void start())
+  async #lookUp(host: string, account: string, rules: NameRules): Promise<readonly LookupAddress[]> {
+    const overdue = AbortSignal.timeout(LOOKUP_MS)
+    const tooLate = new NameError('EAI_AGAIN', host)
+    await this.#places.acquire(overdue, account).catch(() => {
+      throw tooLate
     })
+    // The queries of an overdue lookup keep its place until they end.
+    const found = this.#ask(host, rules, overdue).finally(() => this.#places.release(account))
+    try {
+      const { addresses, ttl } = await unlessAborted(found, overdue)
+      this.#remember(host, addresses, Math.min(Math.max(ttl, MIN_TTL), MAX_TTL) * 1_000)
+      return addresses
+    } catch (error) {
+      // The error must not name a search domain: callers see it.
+      const failure = error instanceof NameError ? new NameError(error.code, host) : tooLate
+      this.#remember(host, failure, FAILED_MS)
+      throw failure
+    }
   }
 
   /** Asks for the candidates in the order of the C library, until one has addresses. */
-  async #ask(host: string, rules: NameRules, overdue: () => boolean): ReturnType<typeof queryName> {
+  async #ask(host: string, rules: NameRules, overdue: AbortSignal): ReturnType<typeof queryName> {
     const queries = this.#queries(rules.resolverText)
     let failure = new NameError('ENOTFOUND', host)
     for (const name of candidates(host, rules)) {
-      if (overdue()) break
+      if (overdue.aborted) break
       try {
         return await queryName(queries, name)
       } catch (error) {
