@@ -1,5 +1,5 @@
 // cspell:ignore compgen compdef esac CWORD COMPREPLY
-import { COMMANDS } from './catalog.ts'
+import { COMMANDS } from './catalog/commands.ts'
 import type { Command, CommandCall } from './command.ts'
 
 const SHELLS: Readonly<Record<string, () => string>> = { bash: bashScript, zsh: zshScript, fish: fishScript }

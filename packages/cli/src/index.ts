@@ -1,4 +1,4 @@
-export { COMMANDS } from './catalog.ts'
+export { COMMANDS } from './catalog/commands.ts'
 export { EXIT } from './errors.ts'
 export type { CommandHost, ParsedYaml, RecoveredStore, StoreChoice, StoreCopy } from './command.ts'
 export type { ExitCode } from './errors.ts'

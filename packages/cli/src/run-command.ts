@@ -1,6 +1,6 @@
 import { mostSimilar } from '@signalbox/broker-core/internal'
 
-import { COMMANDS } from './catalog.ts'
+import { COMMANDS } from './catalog/commands.ts'
 import type { Command, CommandHost } from './command.ts'
 import { readCommandLine } from './command-line.ts'
 import type { ExitCode } from './errors.ts'
