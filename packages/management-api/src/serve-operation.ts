@@ -11,7 +11,8 @@ import type { ListenerParts } from './mount-operations.ts'
 import type { ActionCall, Target } from './operation.ts'
 import { STRICT } from './operation.ts'
 import { actionOf, readingRoute } from './operations.ts'
-import type { AgentCallStream, ManagementServices } from './ports.ts'
+import type { AgentCallStream } from './agent-ports.ts'
+import type { ManagementServices } from './ports.ts'
 import type { ActionName, ReadingPath } from './route-table.ts'
 
 /** Answers a route that reads. */

@@ -5,7 +5,7 @@ import { ManagementError } from '../errors.ts'
 import { defineAction, defineManagementRoute, STRICT } from '../operation.ts'
 import type { Operation } from '../operation.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
-import type { AgentInstanceStatus, AgentProbe, AgentStatus } from '../ports.ts'
+import type { AgentInstanceStatus, AgentProbe, AgentStatus } from '../agent-ports.ts'
 
 const EXPIRES_AT = Type.Union([Type.String(), Type.Null()], {
   description: 'The time of expiry without another heartbeat, ISO 8601; null if agents do not expire.',

@@ -8,7 +8,7 @@ import { firstBytes } from '../messages/stored-messages.ts'
 import { defineAction, defineManagementRoute, STRICT } from '../operation.ts'
 import type { Operation } from '../operation.ts'
 import { cursorKey, cursorOf, pageLimit, pageOf, pageSchema, pagingParameters } from '../paging.ts'
-import type { AgentInboxesPort, AgentTaskEvent, AgentTaskStatus } from '../ports.ts'
+import type { AgentInboxesPort, AgentTaskEvent, AgentTaskStatus } from '../agent-ports.ts'
 
 const AGENT_ID = Type.String({ description: 'The id of the agent.', minLength: 1, maxLength: 128 })
 const TASK_ID = Type.String({ description: 'The id of the task.', minLength: 1, maxLength: 256 })

@@ -5,7 +5,8 @@ import { ManagementError } from '../errors.ts'
 import { defineAction, defineManagementRoute, STRICT } from '../operation.ts'
 import type { Operation } from '../operation.ts'
 import { pageOf, pageSchema, pagingParameters } from '../paging.ts'
-import type { StreamStatus, TaskStatus, WorkEvent } from '../ports.ts'
+import type { StreamStatus, WorkEvent } from '../agent-ports.ts'
+import type { TaskStatus } from '../ports.ts'
 
 const eventSchema = Type.Object({
   time: Type.String({ description: 'ISO 8601.' }),
