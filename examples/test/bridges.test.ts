@@ -41,7 +41,8 @@ async function listening(port: number): Promise<void> {
     const socket = connectSocket(port, '127.0.0.1')
     try {
       await once(socket, 'connect')
-      return 'open'
+      // A socket can get the very port as its own, and is then connected with itself.
+      return socket.localPort === port ? 'closed' : 'open'
     } finally {
       socket.destroy()
     }

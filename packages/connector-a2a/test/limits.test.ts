@@ -1,7 +1,7 @@
 import { AdmissionControl } from '@signalbox/http-kit'
 import { fairTurns } from '@signalbox/http-kit/internal'
 import { until } from '@signalbox/testkit/until'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 
 import type { Script } from './agents.ts'
 import { hang, json, startAgent } from './agents.ts'
@@ -179,21 +179,21 @@ test.each([
 
 test('limits - the account of a large request rests after the node of the agent has read it', async () => {
   const host = await openGateway()
-  const rests: boolean[] = []
+  const restAfter = vi.spyOn(fairTurns, 'restAfter')
+  onTestFinished(() => restAfter.mockRestore())
+  const rests: number[] = []
   const agent = await startAgent((_asked, response) => {
-    rests.push(fairTurns.turnAfterOthers('client:large') !== undefined)
+    rests.push(restAfter.mock.calls.filter(([account]) => account === 'client:large').length)
     json(response, '"done"')
   })
   await host.register('agent', agent.url)
   const ask = (bytes: number) => {
-    // An account that is alone on the server does not rest.
-    for (const account of ['client:other', 'client:large']) fairTurns.arrived(account)
     const caller = { clientId: 'large', account: 'client:large' }
     return host.requests.request('agent', Buffer.from(JSON.stringify({ fill: 'x'.repeat(bytes) })), { caller })
   }
   await ask(10_000)
   await ask(8_000_000)
-  expect(rests).toEqual([false, true])
+  expect(rests).toEqual([0, 1])
 })
 
 test('replies - the reply of a call whose client has left counts until it has ended', async () => {

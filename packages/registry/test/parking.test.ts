@@ -214,9 +214,9 @@ test('parking - an agent whose card is read is parked while the card cannot be r
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(served))
   })
   const { node } = await openBench()
-  const registry = await node({ agentTtlSeconds: 0.6 })
+  const registry = await node({ agentTtlSeconds: 1.2 })
   await registry.register({ agent_card_url: `${server.url}/card`, a2a: { offline: 'queue' } }, ALICE)
-  await delay(900)
+  await delay(1_800)
   expect(registry.get('served')).not.toHaveProperty('offline')
   status = 500
   await until(() => registry.get('served')?.offline === true)
