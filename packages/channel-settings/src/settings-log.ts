@@ -8,7 +8,7 @@ import type {
 } from '@signalbox/broker-core'
 import { BrokerError, CHANNEL_TYPES, decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { KeyedContent, KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
-import { KeyedLog } from '@signalbox/broker-core/internal'
+import { KeyedLog, parseJsonText } from '@signalbox/broker-core/internal'
 import type { GivenSettings } from '@signalbox/http-kit/internal'
 import { isJsonObject, problemsText, readChannelSettings } from '@signalbox/http-kit/internal'
 
@@ -171,7 +171,7 @@ export class ChannelSettingsLog implements AsyncDisposable {
       this.#known.delete(key)
       return
     }
-    const given: unknown = JSON.parse(decodeText(body) ?? '')
+    const given = parseJsonText(decodeText(body) ?? '')
     const read = readChannelSettings(given, 'api')
     if ('entry' in read) {
       const changedBy = tags['changed_by'] ?? ''

@@ -21,6 +21,7 @@ export const ATTACKS: readonly Attack[] = [
   bodies.dearBodies,
   bodies.forbiddenBodies,
   inputs.hostileNames,
+  inputs.confusableNames,
   bodies.heldValues,
   schemas.hostileSchemas,
   bodies.unfinishedBodies,

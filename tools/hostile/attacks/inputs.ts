@@ -1,3 +1,4 @@
+import { toolCall } from '@signalbox/testkit/mcp-client'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -117,6 +118,38 @@ export const hostileNames: Attack = {
       scene.tally.count(stream.isStream ? 'stream' : String(stream.status))
       scene.tally.expect(stream.status < 500, `${path.slice(0, 80)}: ${stream.status}`)
       stream.close()
+    }
+  },
+}
+
+/** Names, and the keys of other messages that a parser must not take for them, as JSON. */
+const CONFUSABLE = [
+  [String.raw`"\\"`, String.raw`"\u00e9"`],
+  [String.raw`"\\u"`, String.raw`"\u65e5\u672c"`],
+  [String.raw`"\\u00"`, String.raw`"\u00e9l\u00e9:"`],
+  [String.raw`"\\\""`, String.raw`"\"\""`],
+] as const
+
+const SENT = CONFUSABLE.flatMap((names) => names.map((name) => String(JSON.parse(name))))
+
+/** Each name of a message is also a hint for the parser of later messages. */
+export const confusableNames: Attack = {
+  name: 'confusable-names',
+  about: 'tags whose names begin as the escapes in the names of tags that another client sends',
+  prepare: (scene) => async () => {
+    const [attacker, other] = [scene.attacker(0), scene.attacker(1)]
+    const call = toolCall('queue_send', { channel: 'attack.names', body: 'x', tags: {} })
+    const send = (tags: string): string => call.replace('"tags":{}', `"tags":${tags}`)
+    for (let round = 0; round < scene.scaled(50, 5); round++) {
+      for (const [index, [poison, name]] of CONFUSABLE.entries()) {
+        const first = `"first${round}.${index}":"1"`
+        await scene.tally.of(attacker.post('/mcp', send(`{${first},${poison}:"x"}`)))
+        await scene.tally.of(other.post('/mcp', send(`{${first},${name}:"x"}`)))
+      }
+      const args = { channel: 'attack.names', max_messages: SENT.length }
+      const { text } = await other.tool('queue_receive', args)
+      const shown = SENT.filter((name) => text.includes(`,${JSON.stringify(name)}:"x"}`))
+      scene.tally.expect(shown.length === SENT.length, `names were read wrong: ${shown.join(' ')} of ${SENT.join(' ')}`)
     }
   },
 }

@@ -1,4 +1,5 @@
 import { BrokerError } from '@signalbox/broker-core'
+import { parseJsonText } from '@signalbox/broker-core/internal'
 import { documentedA2aRoutes } from '@signalbox/connector-a2a'
 import type { A2aConnector } from '@signalbox/connector-a2a'
 import { documentedCeRoutes } from '@signalbox/connector-cloudevents'
@@ -135,7 +136,7 @@ function toolsOf(mcp: McpOperations): ToolsPort {
       if (outcome === undefined) return undefined
       const { text, isError, structuredContent: content, settlement } = outcome
       const structured: unknown =
-        typeof content === 'string' || content instanceof TextParts ? JSON.parse(String(content)) : content
+        typeof content === 'string' || content instanceof TextParts ? parseJsonText(String(content)) : content
       return { text, isError, structured, settlement }
     },
   }

@@ -1,4 +1,5 @@
 import { BrokerError } from '../errors.ts'
+import { parseJsonText } from '../json-text.ts'
 import type { QueueMessage } from '../message.ts'
 import { decodeText } from '../message.ts'
 
@@ -62,7 +63,7 @@ export function workMessage(message: QueueMessage): WorkMessage {
     text,
     json: () => {
       try {
-        return JSON.parse(text())
+        return parseJsonText(text())
       } catch {
         throw unreadable(message.id, 'JSON')
       }

@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { BrokerError, decodeText, encodeText, isBrokerError } from '@signalbox/broker-core'
 import type { KeyedContent, KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
-import { KeyedLog } from '@signalbox/broker-core/internal'
+import { KeyedLog, parseJsonText } from '@signalbox/broker-core/internal'
 import type { GivenSchedule } from '@signalbox/http-kit/internal'
 import { isJsonObject, isSchedule, parseTimestamp } from '@signalbox/http-kit/internal'
 
@@ -234,7 +234,7 @@ function timing({ cron, every_seconds, at, time_zone, paused = false }: GivenSch
 
 /** @throws TypeError */
 function scheduleIn({ body }: KeyedEntry): { readonly given: GivenSchedule; readonly since: number } {
-  const value: unknown = JSON.parse(decodeText(body) ?? '')
+  const value = parseJsonText(decodeText(body) ?? '')
   const { schedule, since } = isJsonObject(value) ? value : {}
   if (!isSchedule(schedule) || typeof since !== 'number') throw new TypeError('it is no schedule of this version')
   return { given: schedule, since }
@@ -253,7 +253,7 @@ function lastIn(last: KeyedEntry | undefined): FireRecord {
 
 /** Returns the record; only numbers and texts that this version knows. */
 function recordIn({ body }: KeyedEntry): FireRecord {
-  const value: unknown = JSON.parse(decodeText(body) ?? '')
+  const value = parseJsonText(decodeText(body) ?? '')
   const { settled, missed, sent, failure } = isJsonObject(value) ? value : {}
   const isSent = isJsonObject(sent) && typeof sent['time'] === 'number' && typeof sent['at'] === 'number'
   const isFailure = isJsonObject(failure) && typeof failure['time'] === 'number'

@@ -1,4 +1,5 @@
 import { decodeText } from '@signalbox/broker-core'
+import { parseJsonText } from '@signalbox/broker-core/internal'
 import type { JsonObject } from '@signalbox/http-kit'
 import { isJsonObject } from '@signalbox/http-kit/internal'
 
@@ -37,9 +38,9 @@ const UNUSUAL_NUMBER = /(?:^|[[:,\s])(-0(?![.eE])|-?\d+(?=[.eE])(?:\.\d+)?(?:[eE
 export function parseForTranslation(text: string): unknown {
   // A reviver makes parsing six times slower, and most texts need none.
   for (const [, number = ''] of text.matchAll(UNUSUAL_NUMBER)) {
-    if (String(Number(number)) !== number) return JSON.parse(text, preserveNumber)
+    if (String(Number(number)) !== number) return parseJsonText(text, preserveNumber)
   }
-  return JSON.parse(text)
+  return parseJsonText(text)
 }
 
 /** Parses JSON for translation; undefined for a text, or bytes in UTF-8, that is not JSON. */

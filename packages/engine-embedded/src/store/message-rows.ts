@@ -7,6 +7,7 @@ import type {
   Tags,
 } from '@signalbox/broker-core/engine'
 import { messageSize, toQueueMessage, toStoredEvent } from '@signalbox/broker-core/engine'
+import { parseJsonText } from '@signalbox/broker-core/internal'
 
 import { DamagedRowError } from './sqlite.ts'
 
@@ -332,11 +333,17 @@ export function hasSourceTag(json: string): boolean {
 export function parseTags(json: string): Tags {
   if (json === '') return NO_TAGS
   try {
-    const tags: Tags = JSON.parse(json)
-    return tags
+    const tags = parseJsonText(json)
+    if (areTags(tags)) return tags
+    throw new TypeError('they are not an object')
   } catch (error) {
     throw new DamagedRowError('the tags of a message cannot be read', { cause: error })
   }
+}
+
+/** Only this engine has written them, so the values are not checked again. */
+function areTags(value: unknown): value is Tags {
+  return typeof value === 'object' && value !== null
 }
 
 /**

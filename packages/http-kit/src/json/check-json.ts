@@ -1,5 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
+import { parseJsonText } from '@signalbox/broker-core/internal'
+
 import type { Steps } from '../surface/fair-turns.ts'
 import type { JsonLimits, JsonObject, JsonProblem } from './json.ts'
 import { limitText, scanLimits } from './json.ts'
@@ -225,7 +227,7 @@ const OUTLINE_DEPTH = 3
 export function* outlineOf(members: MemberBytes, depth = OUTLINE_DEPTH): Steps<JsonObject> {
   const outline: [string, unknown][] = []
   for (const [key, bytes] of members) {
-    if (bytes.byteLength <= OUTLINED_BYTES) outline.push([key, JSON.parse(textOf(bytes))])
+    if (bytes.byteLength <= OUTLINED_BYTES) outline.push([key, parseJsonText(textOf(bytes))])
     else if (bytes[0] === QUOTE) outline.push([key, ''])
     else if (bytes[0] === OPEN_BRACKET) outline.push([key, []])
     else {

@@ -1,7 +1,7 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
 import { decodeText } from '@signalbox/broker-core'
-import { shownText } from '@signalbox/broker-core/internal'
+import { parseEscapedKeys, shownText } from '@signalbox/broker-core/internal'
 
 import { RefusedError, JSON_RPC_CODES, JsonRpcError } from '../errors.ts'
 import type { BodyBudget } from '../surface/body.ts'
@@ -157,11 +157,12 @@ export class ScannedMessage {
   /** Does the same as {@link parse} at once. */
   parseNow(): JsonRpcMessage {
     if (this.#source.whole !== undefined) return allSteps(this.parse())
+    if (this.#scan.escapedKeys) return allSteps(this.#inSteps())
     return this.#withFreeForm(this.#checked(this.#built()))
   }
 
   *#inSteps(): Steps<JsonRpcMessage> {
-    const value = this.#built()
+    const value = this.#scan.escapedKeys ? yield* this.#builtInSteps() : this.#built()
     yield
     const message = this.#checked(value)
     yield
@@ -169,10 +170,27 @@ export class ScannedMessage {
   }
 
   #built(): unknown {
+    this.#charge()
+    try {
+      return JSON.parse(this.#text)
+    } catch {
+      throw notJson()
+    }
+  }
+
+  *#builtInSteps(): Steps<unknown> {
+    this.#charge()
+    try {
+      return yield* parseEscapedKeys(this.#text)
+    } catch {
+      throw notJson()
+    }
+  }
+
+  #charge(): void {
     const { valueBytes } = this.#scan
     const refusal = valueBytes > FREE_VALUE_BYTES ? this.#source.budget?.charge(valueBytes) : undefined
     if (refusal !== undefined) throw new RefusedError(refusal)
-    return parseText(this.#text)
   }
 
   #checked(value: unknown): JsonRpcMessage {
@@ -238,12 +256,8 @@ function decode(body: Uint8Array): string {
   return text
 }
 
-function parseText(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    throw new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid JSON')
-  }
+function notJson(): JsonRpcError {
+  return new JsonRpcError(JSON_RPC_CODES.PARSE_ERROR, 'parse error: the body is not valid JSON')
 }
 
 function invalid(reason: string, id?: string): JsonRpcError {

@@ -1,4 +1,4 @@
-import { shownText } from '@signalbox/broker-core/internal'
+import { parseEscapedKeys, parseJsonText, shownText } from '@signalbox/broker-core/internal'
 
 import { allSteps } from '../surface/fair-turns.ts'
 import type { Steps } from '../surface/fair-turns.ts'
@@ -16,7 +16,7 @@ export function isJsonObject(value: unknown): value is JsonObject {
 /** Parses a text as JSON. Returns the value in an object, or `undefined` if the text is not JSON. */
 export function readJson(text: string): { readonly value: unknown } | undefined {
   try {
-    return { value: JSON.parse(text) }
+    return { value: parseJsonText(text) }
   } catch {
     return undefined
   }
@@ -118,14 +118,22 @@ export function parseJson(text: string, limits: JsonLimits = {}): ParsedJson {
 /** Parses a long text as {@link parseJson} does, with pauses in the scan, after it, and after the values are built. */
 export function* parseJsonInSteps(text: string, limits: JsonLimits = {}): Steps<ParsedJson> {
   const bounds = scanLimits(limits)
-  const { exceeded, keys } = yield* scanJsonInSteps(text, bounds, NO_MEMBERS)
+  const { exceeded, keys, escapedKeys } = yield* scanJsonInSteps(text, bounds, NO_MEMBERS)
   if (exceeded !== undefined) return { problem: limitText(exceeded, bounds), exceeded }
   yield
-  const read = readJson(text)
+  const read = yield* readScanned(text, escapedKeys)
   if (read === undefined) return { problem: 'not valid JSON' }
   yield
   if (limits.uniqueKeys === false || countKeys(read.value) === keys) return read
   return { problem: `an object that has the key ${shownText(repeatedKey(text) ?? '')} twice` }
+}
+
+function* readScanned(text: string, escapedKeys: boolean): Steps<ReturnType<typeof readJson>> {
+  try {
+    return { value: escapedKeys ? yield* parseEscapedKeys(text) : JSON.parse(text) }
+  } catch {
+    return undefined
+  }
 }
 
 /** Counts the keys of all objects in a parsed JSON value, in which each key of an object appears once. */

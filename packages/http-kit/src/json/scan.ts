@@ -46,6 +46,8 @@ export interface Scan {
   readonly exceeded: ExceededLimit | undefined
   /** Keys of all objects together, repeated ones included. */
   readonly keys: number
+  /** `true` if a key has an escape: JSON.parse may read it wrong. */
+  readonly escapedKeys: boolean
   /** An estimate of the memory that the values need, in bytes, without strings. */
   readonly valueBytes: number
   /** The range of the free-form member's value, with the blanks around it. */
@@ -124,6 +126,8 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
   /** The last blanks. */
   let blankStart = 0
   let blankEnd = 0
+  const hasEscapes = text.includes('\\')
+  let escapedKeys = false
   let pauseAt = PIECE_CHARACTERS
   for (let at = 0; at < length; at++) {
     if (at >= pauseAt) {
@@ -150,6 +154,7 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
       at = closing
     } else if (char === COLON) {
       keys++
+      if (hasEscapes && !escapedKeys) escapedKeys = text.slice(stringStart, stringEnd).includes('\\')
       if (onPath > 0 && onPath === path.length) freeKeys++
       if (keys > mostKeys || keys - freeKeys > mostOutsideKeys) {
         exceeded ??= keys > mostKeys ? 'keys' : 'outside'
@@ -223,7 +228,14 @@ export function* scanJsonInSteps(text: string, limits: ScanLimits, sink: MemberS
     tokenStart = at + 1
   }
   const valueBytes = containers * CONTAINER_BYTES + keys * KEY_BYTES + commas * ELEMENT_BYTES
-  return { exceeded, keys, valueBytes, freeForm: freeEnd > freeStart ? [freeStart, freeEnd] : undefined, end }
+  return {
+    exceeded,
+    keys,
+    escapedKeys,
+    valueBytes,
+    freeForm: freeEnd > freeStart ? [freeStart, freeEnd] : undefined,
+    end,
+  }
 }
 
 const NO_PATH: readonly string[] = []

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 
 import { decodeText } from '@signalbox/broker-core'
 import type { BrokerHandle, StoredEvent } from '@signalbox/broker-core'
-import { channelListMatcher } from '@signalbox/broker-core/internal'
+import { channelListMatcher, parseJsonText } from '@signalbox/broker-core/internal'
 import { argument, parseTimestamp } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 import { Check } from 'typebox/schema'
@@ -151,7 +151,7 @@ function matcher(filter: AuditFilter): (entry: AuditEntry) => boolean {
 
 function entryOf({ body }: Pick<StoredEvent, 'body'>): AuditEntry | undefined {
   try {
-    const entry: unknown = JSON.parse(decodeText(body) ?? '')
+    const entry = parseJsonText(decodeText(body) ?? '')
     return Check(auditEntrySchema, entry) ? entry : undefined
   } catch {
     return undefined

@@ -1,6 +1,7 @@
 import type { StoredEvent, StoredEventInput } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { KeyedEntry } from '@signalbox/broker-core/internal'
+import { parseJsonText } from '@signalbox/broker-core/internal'
 import { compileLater } from '@signalbox/http-kit/internal'
 import { Type } from 'typebox'
 
@@ -183,7 +184,7 @@ function readCard(body: Uint8Array): StoredCard {
   if (text === undefined) throw new TypeError('it is not UTF-8')
   let card: unknown
   try {
-    card = JSON.parse(text)
+    card = parseJsonText(text)
   } catch {
     throw new TypeError('it is not JSON')
   }

@@ -1,7 +1,7 @@
 import type { BrokerHandle } from '@signalbox/broker-core'
 import { decodeText, encodeText } from '@signalbox/broker-core'
 import type { KeyedContent, KeyedEntry, KeyedLogFollower } from '@signalbox/broker-core/internal'
-import { KeyedLog } from '@signalbox/broker-core/internal'
+import { KeyedLog, parseJsonText } from '@signalbox/broker-core/internal'
 
 /** The compacted events store of subscriptions, positions and nodes. */
 const CHANNEL = '_AGENTS_.webhooks'
@@ -81,7 +81,7 @@ function contentOf(value: object): KeyedContent {
 function parsed({ key, sequence, body, tombstone }: KeyedEntry): LogEntry {
   if (tombstone) return { key, sequence, value: undefined }
   try {
-    const value: unknown = JSON.parse(decodeText(body) ?? '')
+    const value = parseJsonText(decodeText(body) ?? '')
     return { key, sequence, value }
   } catch {
     // An entry that this version cannot read has no value that it may overwrite.

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer'
 
+import { parseJsonText } from '@signalbox/broker-core/internal'
 import { JsonRpcError, parseJsonRpc } from '@signalbox/http-kit'
 import {
   elementTexts,
@@ -17,10 +18,10 @@ import type { Pieces } from '../grammar/pieces.ts'
 import { almost, textOf } from '../grammar/pieces.ts'
 import { assertHolds, assertSame, parserTarget, resultOf } from '../target.ts'
 
-/** Returns the value of a JSON text that can be printed again; `undefined` for deeper ones. */
+/** Returns the value of a JSON text that can be printed again; `undefined` for deeper ones. JSON.parse alone confuses keys. */
 function shallowValue(text: string): { readonly value: unknown } | undefined {
   try {
-    const value: unknown = JSON.parse(text)
+    const value = parseJsonText(text)
     JSON.stringify(value)
     return { value }
   } catch {
@@ -43,7 +44,7 @@ function checkParse(text: string): void {
       const source = memberText(text, key)
       assertSame(
         `memberText of ${JSON.stringify(key)}`,
-        source === undefined ? 'nothing' : JSON.parse(source),
+        source === undefined ? 'nothing' : parseJsonText(source),
         value[key],
       )
     }
@@ -52,7 +53,7 @@ function checkParse(text: string): void {
     assertSame('elementTexts', elements.length, value.length)
     assertSame(
       'elementTexts',
-      elements.slice(0, 20).map((element): unknown => JSON.parse(element)),
+      elements.slice(0, 20).map((element) => parseJsonText(element)),
       value.slice(0, 20),
     )
   }
@@ -63,7 +64,7 @@ function checkRpc(pieces: Pieces, encoding: 'utf8' | 'latin1'): void {
   const message = resultOf(() => parseJsonRpc(body, { maxKeys: 100_000, uniqueKeys: true }), JsonRpcError)
   readRequestId(body)
   if (message === undefined) return
-  const envelope: unknown = JSON.parse(body.toString('utf8'))
+  const envelope = parseJsonText(body.toString('utf8'))
   if (!isJsonObject(envelope)) throw new TypeError('a message that is not an object was accepted')
   if (message.kind === 'response') {
     assertHolds('an invalid id was accepted', isIdText(message.id) || message.id === 'null')
@@ -72,7 +73,7 @@ function checkRpc(pieces: Pieces, encoding: 'utf8' | 'latin1'): void {
   assertSame('method', message.method, envelope['method'])
   assertSame(
     'params',
-    message.paramsText === undefined ? undefined : JSON.parse(message.paramsText),
+    message.paramsText === undefined ? undefined : parseJsonText(message.paramsText),
     envelope['params'],
   )
   if (message.kind === 'request') assertSame('id', JSON.parse(message.id), envelope['id'])

@@ -2,6 +2,7 @@ import type { ChannelType } from '../../channel.ts'
 import type { BrokerErrorCode } from '../../errors.ts'
 import { BrokerError } from '../../errors.ts'
 import { Pace } from '../../in-turns.ts'
+import { parseJsonText } from '../../json-text.ts'
 import type { OutgoingMessage } from '../../message.ts'
 import { decodeText } from '../../message.ts'
 import { shownText, withoutControls } from '../../text.ts'
@@ -122,7 +123,7 @@ function problemsOf(
   }
   let value: unknown
   try {
-    value = JSON.parse(decodeText(body) ?? '')
+    value = parseJsonText(decodeText(body) ?? '')
   } catch {
     return [{ pointer: '', problem: 'must be JSON' }]
   }
