@@ -68,8 +68,8 @@ function escapedKey(text: string, from: number): KeyRange | undefined {
   return undefined
 }
 
-/** Returns the place of the quote that ends a text, or -1. */
-function closingQuote(text: string, opening: number): number {
+/** Returns the place of the quote that ends a text of JSON whose opening quote is given, or -1. */
+export function closingQuote(text: string, opening: number): number {
   const next = text.indexOf('"', opening + 1)
   if (next === -1 || text.charCodeAt(next - 1) !== BACKSLASH) return next
   for (let at = opening + 1; at < text.length; at++) {

@@ -1,3 +1,5 @@
+import { closingQuote } from '@signalbox/broker-core/internal'
+
 import { allSteps } from '../surface/fair-turns.ts'
 import type { Steps } from '../surface/fair-turns.ts'
 
@@ -257,7 +259,7 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at)
     if (char === QUOTE) {
-      const end = endOfString(text, at)
+      const end = closingQuote(text, at)
       if (end === -1) return
       stringStart = at
       stringEnd = end
@@ -270,13 +272,6 @@ export function* jsonTokens(text: string): Generator<JsonToken> {
       yield { token: 'close', key: '' }
     }
   }
-}
-
-/** Returns the index of the quote that closes the string whose opening quote is at `start`, or -1. */
-function endOfString(text: string, start: number): number {
-  const end = text.indexOf('"', start + 1)
-  if (end === -1 || text.charCodeAt(end - 1) !== BACKSLASH) return end
-  return allSteps(escapedEnd(text, start, end))
 }
 
 /** Backslashes that are counted backwards. */
