@@ -82,13 +82,13 @@ export function closingQuote(text: string, opening: number): number {
 
 function afterBlanks(text: string, from: number): number {
   let at = from
-  for (
-    let char = text.charCodeAt(at);
-    char === 32 || char === 10 || char === 13 || char === 9;
-    char = text.charCodeAt(at)
-  )
-    at++
+  while (isBlank(text.charCodeAt(at))) at++
   return at
+}
+
+/** Returns whether a character is a blank between the tokens of JSON. */
+export function isBlank(char: number): boolean {
+  return char === 32 || char === 10 || char === 13 || char === 9
 }
 
 /** Replaces the names that need escapes in JSON by keys without. */

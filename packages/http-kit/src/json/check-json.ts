@@ -1,22 +1,12 @@
 import { Buffer, isUtf8 } from 'node:buffer'
 
-import { parseJsonText } from '@signalbox/broker-core/internal'
+import { isBlank, parseJsonText } from '@signalbox/broker-core/internal'
 
 import type { Steps } from '../surface/fair-turns.ts'
 import type { JsonLimits, JsonObject, JsonProblem } from './json.ts'
 import { limitText, scanLimits } from './json.ts'
 import type { ExceededLimit } from './scan.ts'
-import {
-  BACKSLASH,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  isBlank,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-} from './scan.ts'
+import { BACKSLASH, CLOSE_BRACE, CLOSE_BRACKET, COLON, COMMA, OPEN_BRACE, OPEN_BRACKET, QUOTE } from './scan.ts'
 
 /** The members of an object by key, each as the bytes of its source text; of a repeated key, the last one. */
 export type MemberBytes = ReadonlyMap<string, Uint8Array>

@@ -1,4 +1,4 @@
-import { closingQuote } from '@signalbox/broker-core/internal'
+import { closingQuote, isBlank } from '@signalbox/broker-core/internal'
 
 import { allSteps } from '../surface/fair-turns.ts'
 import type { Steps } from '../surface/fair-turns.ts'
@@ -324,10 +324,6 @@ function reportElement(text: string, from: number, to: number, sink: MemberSink)
 /** Returns the place after the blanks before a value. */
 function valueStartOf(text: string, from: number, to: number): number {
   return from < to && isBlank(text.charCodeAt(from)) ? lastBlank(text, from) + 1 : from
-}
-
-export function isBlank(char: number): boolean {
-  return char === 32 || char === 10 || char === 13 || char === 9
 }
 
 const BLANKS = /[\t\n\r ]+/y
